@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+#include <sluice/actors/preemption/boundary_flush.hpp>
+#include <sluice/messages/interfaces.hpp>
+
+namespace sluice::inline v0 {
+
+struct preemption_options {
+  std::chrono::nanoseconds flush_timeout = std::chrono::seconds{10};
+  std::chrono::nanoseconds query_timeout = std::chrono::seconds{10};  ///< for an answer that waits for nothing
+};
+
+/// The preemption handler: asks the load actor which loads belong to the step, subtracts them, and has the store actor
+/// flush what remains. Asking twice for the same step has the effect of once.
+struct preemption_handler_state {
+  static constexpr const char* name = "preemption";
+
+  preemption_handler_state(preemption_handler::pointer self, load_actor loads, store_actor stores,
+                           preemption_options options);
+  preemption_handler::behavior_type make_behavior();
+
+  void flush(const boundary_flush& flush, step_id step, compat::response_promise<boundary_cleared> promise);
+
+  preemption_handler::pointer self;
+  load_actor loads;
+  store_actor stores;
+  preemption_options options;
+};
+
+}  // namespace sluice::inline v0

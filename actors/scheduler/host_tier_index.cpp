@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/actors/scheduler/host_tier_index.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_set>
+
+namespace sluice::inline v0 {
+
+host_tier_index::host_tier_index(std::uint32_t num_slots, std::unique_ptr<eviction_policy> policy)
+    : slots_(num_slots), policy_(std::move(policy)) {
+  counts_.free = num_slots;
+}
+
+std::optional<slot_id> host_tier_index::find(const chunk_key& key) const {
+  auto found = index_.find(key);
+  if (found == index_.end()) return std::nullopt;
+  return found->second;
+}
+
+lookup_verdict host_tier_index::lookup(const chunk_key& key) const {
+  auto slot = find(key);
+  if (!slot) return lookup_verdict::miss;
+  return slots_[slot->value].state == slot_state::ready ? lookup_verdict::hit : lookup_verdict::pending;
+}
+
+offer_outcome host_tier_index::offer(std::span<const chunk_key> keys) {
+  offer_outcome outcome;
+  std::vector<std::size_t> wanted;
+  std::unordered_set<slot_id> spared;
+  std::unordered_set<chunk_key> seen;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (auto slot = find(keys[i]))
+      spared.insert(*slot);
+    else if (seen.insert(keys[i]).second)
+      wanted.push_back(i);
+  }
+  if (wanted.size() > counts_.free) {
+    const auto num_needed = wanted.size() - counts_.free;
+    outcome.is_refused = policy_->num_evictable() < num_needed;
+    if (outcome.is_refused) return outcome;
+    const auto victims = policy_->victims(num_needed, [&](slot_id slot) { return spared.contains(slot); });
+    outcome.is_refused = victims.size() < num_needed;
+    if (outcome.is_refused) return outcome;
+    for (auto slot : victims) evict(slot, outcome);
+  }
+  for (auto position : wanted) {
+    const auto slot = take_slot();
+    auto& record = slots_[slot.value];
+    record.key = keys[position];
+    record.is_written = true;
+    ++counts_.pinned;
+    index_[record.key] = slot;
+    move_to(slot, slot_state::pending);
+    outcome.accepted.push_back({position, slot});
+  }
+  return outcome;
+}
+
+void host_tier_index::complete(slot_id slot, bool ok) {
+  auto& record = slots_[slot.value];
+  assert(record.is_written);
+  record.is_written = false;
+  if (record.num_readers == 0) --counts_.pinned;
+  if (record.state == slot_state::pending && ok) {
+    move_to(slot, slot_state::ready);
+    policy_->insert(slot);
+  } else if (record.state == slot_state::pending) {
+    drop(slot);
+  } else {
+    free_if_quiet(slot);
+  }
+}
+
+std::vector<slot_id> host_tier_index::pin(std::span<const chunk_key> keys) {
+  std::vector<slot_id> pinned;
+  for (const auto& key : keys) {
+    const auto slot = index_.at(key);
+    auto& record = slots_[slot.value];
+    assert(record.state == slot_state::ready);
+    if (record.num_readers++ == 0) {
+      policy_->remove(slot);
+      ++counts_.pinned;
+    }
+    pinned.push_back(slot);
+  }
+  return pinned;
+}
+
+void host_tier_index::unpin(std::span<const slot_id> slots) {
+  for (auto slot : slots) {
+    auto& record = slots_[slot.value];
+    assert(record.num_readers > 0);
+    if (--record.num_readers > 0) continue;
+    --counts_.pinned;
+    if (record.state == slot_state::ready)
+      policy_->insert(slot);
+    else
+      free_if_quiet(slot);
+  }
+}
+
+void host_tier_index::touch(std::span<const chunk_key> keys) {
+  for (const auto& key : keys)
+    if (auto slot = find(key); slot && is_evictable(*slot)) policy_->touch(*slot);
+}
+
+void host_tier_index::drop(slot_id slot) {
+  auto& record = slots_[slot.value];
+  if (record.state == slot_state::free || record.state == slot_state::draining) return;
+  if (is_evictable(slot)) policy_->remove(slot);
+  index_.erase(record.key);
+  move_to(slot, slot_state::draining);
+  free_if_quiet(slot);
+}
+
+std::uint64_t host_tier_index::reset() {
+  const auto num_dropped = index_.size();
+  for (std::uint32_t s = 0; s < num_fresh_used_; ++s) drop(slot_id{s});
+  return num_dropped;
+}
+
+slot_counts host_tier_index::counts() const { return counts_; }
+
+slot_id host_tier_index::take_slot() {
+  if (num_fresh_used_ < slots_.size()) return slot_id{num_fresh_used_++};
+  const auto slot = freed_.back();
+  freed_.pop_back();
+  return slot;
+}
+
+void host_tier_index::evict(slot_id slot, offer_outcome& outcome) {
+  outcome.evicted.push_back(slots_[slot.value].key);
+  drop(slot);
+}
+
+void host_tier_index::free_if_quiet(slot_id slot) {
+  auto& record = slots_[slot.value];
+  if (record.is_written || record.num_readers > 0) return;
+  move_to(slot, slot_state::free);
+  freed_.push_back(slot);
+}
+
+bool host_tier_index::is_evictable(slot_id slot) const {
+  const auto& record = slots_[slot.value];
+  return record.state == slot_state::ready && record.num_readers == 0;
+}
+
+void host_tier_index::move_to(slot_id slot, slot_state next) {
+  auto count = [this](slot_state state) -> std::uint64_t& {
+    switch (state) {
+      case slot_state::free: return counts_.free;
+      case slot_state::pending: return counts_.pending;
+      case slot_state::ready: return counts_.ready;
+      case slot_state::draining: return counts_.draining;
+    }
+    return counts_.free;
+  };
+  auto& state = slots_[slot.value].state;
+  --count(state);
+  ++count(next);
+  state = next;
+}
+
+std::vector<std::string> host_tier_index::check() const {
+  std::vector<std::string> faults;
+  slot_counts recount;
+  std::size_t num_evictable = 0;
+  for (std::uint32_t s = 0; s < slots_.size(); ++s) {
+    const auto& record = slots_[s];
+    auto fault = [&](const char* what) { faults.push_back("slot " + std::to_string(s) + " " + what); };
+    const bool is_present = record.state == slot_state::pending || record.state == slot_state::ready;
+    if (is_present && find(record.key) != slot_id{s}) fault("is not found by its key");
+    if (record.state == slot_state::free && (record.is_written || record.num_readers > 0)) fault("is free and in use");
+    if (record.state == slot_state::draining && !record.is_written && record.num_readers == 0)
+      fault("drains although nothing uses it");
+    if ((record.state == slot_state::pending) != (record.is_written && is_present)) fault("is pending without a store");
+    recount.free += record.state == slot_state::free;
+    recount.pending += record.state == slot_state::pending;
+    recount.ready += record.state == slot_state::ready;
+    recount.draining += record.state == slot_state::draining;
+    recount.pinned += record.is_written || record.num_readers > 0;
+    num_evictable += is_evictable(slot_id{s});
+  }
+  if (!(recount == counts_)) faults.push_back("slot counts are wrong");
+  if (recount.pending + recount.ready != index_.size()) faults.push_back("tier index has a wrong size");
+  if (num_evictable != policy_->num_evictable()) faults.push_back("eviction policy has a wrong size");
+  return faults;
+}
+
+}  // namespace sluice::inline v0

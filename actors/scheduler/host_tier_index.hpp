@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include <sluice/actors/scheduler/eviction_policy.hpp>
+#include <sluice/actors/scheduler/tier_index.hpp>
+
+namespace sluice::inline v0 {
+
+/// The host memory tier: a fixed number of slots in one arena. Fresh slots are taken in order, then freed ones,
+/// last freed first.
+class host_tier_index final : public tier_index {
+ public:
+  host_tier_index(std::uint32_t num_slots, std::unique_ptr<eviction_policy> policy);
+
+  std::string name() const override { return "host"; }
+  lookup_verdict lookup(const chunk_key& key) const override;
+  offer_outcome offer(std::span<const chunk_key> keys) override;
+  void complete(slot_id slot, bool ok) override;
+  std::vector<slot_id> pin(std::span<const chunk_key> keys) override;
+  void unpin(std::span<const slot_id> slots) override;
+  void touch(std::span<const chunk_key> keys) override;
+  void drop(slot_id slot) override;
+  std::uint64_t reset() override;
+  slot_counts counts() const override;
+  std::vector<std::string> check() const override;
+
+  std::size_t num_evictable() const { return policy_->num_evictable(); }
+  /// The slot of a present chunk, ready or pending.
+  std::optional<slot_id> find(const chunk_key& key) const;
+
+ private:
+  enum class slot_state : std::uint8_t { free, pending, ready, draining };
+  struct slot_record {
+    slot_state state = slot_state::free;
+    bool is_written = false;        // a store has not ended
+    std::uint32_t num_readers = 0;  // loads that have not ended
+    chunk_key key;
+  };
+
+  slot_id take_slot();
+  void move_to(slot_id slot, slot_state next);
+  void evict(slot_id slot, offer_outcome& outcome);
+  void free_if_quiet(slot_id slot);
+  bool is_evictable(slot_id slot) const;
+
+  std::vector<slot_record> slots_;
+  std::unordered_map<chunk_key, slot_id> index_;
+  std::vector<slot_id> freed_;
+  std::uint32_t num_fresh_used_ = 0;
+  std::unique_ptr<eviction_policy> policy_;
+  slot_counts counts_;
+};
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sluice/actors/transfer/load_actor.hpp>
+
+#include <utility>
+
+namespace sluice::inline v0 {
+
+load_actor_state::load_actor_state(load_actor::pointer self_pointer, scheduler_actor scheduler_handle,
+                                   stream_lease lease, transfer_memory memory)
+    : self(self_pointer), scheduler(std::move(scheduler_handle)),
+      queue(lease, std::move(memory), transfer_direction::load,
+            [me = load_actor{self_pointer}] { compat::anon_mail(copies_ended{}).send(me); }) {}
+
+load_actor::behavior_type load_actor_state::make_behavior() {
+  return {
+      [this](const stage_loads& message) {
+        staged_step = message.step;
+        staged = message.loads;
+      },
+      [this](const unstage_loads& message) {
+        if (message.step == staged_step) std::exchange(staged, {}), staged_step = {};
+      },
+      [this](const current_step_loads& message) -> caf::result<step_load_ids> {
+        step_load_ids answer{message.step, {}};
+        if (message.step == staged_step)
+          for (const auto& load : staged) answer.ids.push_back(load.id);
+        return answer;
+      },
+      [this](const submit_loads& message) {
+        queue.submit(message.loads, message.after_step);
+        if (message.step != staged_step) return;
+        queue.submit(std::exchange(staged, {}), message.after_step);
+        staged_step = {};
+      },
+      [this](const copies_ended&) {
+        auto ended = queue.take_ended();
+        if (!ended.empty())
+          compat::mail(self, transfers_settled{transfer_direction::load, std::move(ended)}).send(scheduler);
+      },
+  };
+}
+
+}  // namespace sluice::inline v0

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/options.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include <sluice/version.hpp>
+
+#include "replay/errors.hpp"
+
+namespace sluice::replay {
+
+namespace {
+
+/// What the command line says, before it is resolved.
+struct raw_options {
+  std::vector<std::string> names;
+  std::string url;
+  std::string server;
+  std::uint64_t request_timeout_s = 60;
+};
+
+std::string default_server_binary() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "sluice-serve" : (self.parent_path() / "sluice-serve").string();
+}
+
+std::vector<scenario> choose(const std::vector<std::string>& names) {
+  std::vector<scenario> chosen;
+  for (const scenario& one : all_scenarios()) {
+    const bool is_wanted =
+        std::ranges::any_of(names, [&](const auto& name) { return name == "all" || name == one.name; });
+    if (is_wanted) chosen.push_back(one);
+  }
+  return chosen;
+}
+
+void declare(CLI::App& app, raw_options& raw, options& resolved) {
+  app.set_version_flag("--version", std::string("sluice-replay " SLUICE_VERSION));
+  app.set_config("--config", "", "Read options from a TOML file with the same names");
+  app.add_option("scenario", raw.names, "strict, plain, same-step, or all (the default)")
+      ->check(CLI::IsMember({"strict", "plain", "same-step", "all"}));
+  auto* url = app.add_option("--url", raw.url, "Replay against this server, http://HOST:PORT, instead of starting one");
+  app.add_option("--server", raw.server, "The sluice-serve to start (default: the one beside this binary)")
+      ->excludes(url);
+  app.add_option("--request-timeout", raw.request_timeout_s, "Seconds until a request counts as lost, 1 to 3600")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  app.add_option("--seed", resolved.seed, "Of prompts and of the moments of resets")->capture_default_str();
+  app.add_flag("--server-output", resolved.echoes_server_output, "Show what the started server prints");
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+std::variant<options, exit_now> parse_options(int argc, const char* const* argv) {
+  CLI::App app("Replays the stories of a prefix-cache reset over HTTP and compares every token.", "sluice-replay");
+  raw_options raw;
+  options resolved;
+  declare(app, raw, resolved);
+  try {
+    app.parse(argc, argv);
+    if (!raw.url.empty()) resolved.url = parse_url(raw.url);
+  } catch (const CLI::Success& success) {
+    return exit_now{app.exit(success)};
+  } catch (const CLI::Error& error) {
+    std::cerr << "sluice-replay: " << one_line(error.what()) << std::endl;
+    return exit_now{2};
+  } catch (const replay_error& error) {
+    std::cerr << "sluice-replay: --url: " << error.what() << std::endl;
+    return exit_now{2};
+  }
+  resolved.scenarios = choose(raw.names.empty() ? std::vector<std::string>{"all"} : raw.names);
+  resolved.server_binary = raw.server.empty() ? default_server_binary() : raw.server;
+  resolved.request_timeout = std::chrono::seconds(raw.request_timeout_s);
+  return resolved;
+}
+
+std::string describe(const options& resolved) {
+  std::string text = "scenarios";
+  for (const scenario& one : resolved.scenarios) text.append(" ").append(one.name);
+  text += resolved.url ? ", server " + resolved.url->url() : ", server started from " + resolved.server_binary;
+  return text + ", request timeout " + std::to_string(resolved.request_timeout.count()) + " s, seed " +
+         std::to_string(resolved.seed);
+}
+
+}  // namespace sluice::replay

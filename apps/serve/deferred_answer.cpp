@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/deferred_answer.hpp"
+
+#include <utility>
+
+#include "http/api_error.hpp"
+
+namespace sluice::serve {
+
+std::shared_ptr<deferred_answer> deferred_answer::start(service& api, http::exchange_ptr call) {
+  auto pending = std::make_shared<deferred_answer>();
+  pending->loop_ = &api.loop;
+  pending->call_ = std::move(call);
+  pending->timeout_ = api.loop.after(api.options.control_timeout, [weak = std::weak_ptr{pending}] {
+    const http::api_error late{503, "the engine did not answer in time", "engine_timeout"};
+    if (const auto self = weak.lock()) self->answer(http::to_response(late));
+  });
+  return pending;
+}
+
+void deferred_answer::complete(std::function<http::json()> make_body) {
+  loop_->post([self = shared_from_this(), make_body = std::move(make_body)] {
+    if (!self->call_) return;
+    http::response ready;
+    ready.body = http::dump(make_body());
+    self->answer(std::move(ready));
+  });
+}
+
+void deferred_answer::answer(http::response ready) {
+  timeout_.reset();
+  if (const auto call = std::exchange(call_, nullptr)) call->respond(std::move(ready));
+}
+
+}  // namespace sluice::serve

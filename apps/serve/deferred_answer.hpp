@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers that wait for the engine.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "http/json.hpp"
+#include "serve/service.hpp"
+
+namespace sluice::serve {
+
+/// An answer with status 200 that comes from another thread, or 503 after `service_options::control_timeout`.
+class deferred_answer : public std::enable_shared_from_this<deferred_answer> {
+ public:
+  /// Loop thread.
+  static std::shared_ptr<deferred_answer> start(service& api, http::exchange_ptr call);
+
+  /// Any thread. `make_body` runs on the loop's thread, unless it comes too late.
+  void complete(std::function<http::json()> make_body);
+
+ private:
+  void answer(http::response ready);
+
+  http::loop* loop_ = nullptr;
+  http::exchange_ptr call_;  ///< null once answered
+  http::timer timeout_;
+};
+
+}  // namespace sluice::serve

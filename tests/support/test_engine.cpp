@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test_engine.hpp"
+
+#include <algorithm>
+
+#include <sluice/actors/executor/executor_actor.hpp>
+#include <sluice/actors/request/request_actor.hpp>
+#include <sluice/actors/scheduler/host_tier_index.hpp>
+
+namespace sluice::testing {
+
+namespace {
+
+class recording_sink final : public request_sink {
+ public:
+  explicit recording_sink(std::shared_ptr<client_record> record) : record_(std::move(record)) {}
+  void delta(const token_delta& delta) override {
+    record_->tokens.insert(record_->tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    record_->text += delta.text;
+  }
+  void finished(const request_summary& summary) override {
+    record_->text += summary.text;
+    record_->summary = summary;
+    ++record_->num_terminal_events;
+  }
+
+ private:
+  std::shared_ptr<client_record> record_;
+};
+
+/// Sends one reset from its constructor and keeps the answer.
+using asker = compat::typed_actor<caf::result<void>(client_gone)>;
+struct asker_state {
+  static constexpr const char* name = "asker";
+  asker_state(asker::pointer self, scheduler_actor scheduler, reset_prefix_cache message,
+              std::shared_ptr<std::optional<reset_report>> answer) {
+    compat::mail(self, message)
+        .request(scheduler, std::chrono::hours{1})
+        .then([answer](const reset_report& report) { *answer = report; },
+              [](const caf::error&) { ADD_FAILURE() << "a reset was answered with an error"; });
+  }
+  asker::behavior_type make_behavior() {
+    return {[](const client_gone&) {}};
+  }
+};
+
+template <class T>
+T take(tl::expected<T, gpu::error> value) {
+  if (!value) throw std::runtime_error(to_string(value.error()));
+  return std::move(*value);
+}
+
+deterministic_system::configure_fn register_messages() {
+  return [](caf::actor_system_config& config) {
+    compat::register_types<caf::id_block::sluice>(config);
+    compat::register_error_codes<errc>(config);
+  };
+}
+
+}  // namespace
+
+test_engine::test_engine(engine_options engine_options)
+    : options(std::move(engine_options)), system(register_messages()) {
+  make_memory();
+  spawn_actors();
+}
+
+test_engine::~test_engine() {
+  if (!::testing::Test::HasFatalFailure()) check_end();
+}
+
+scheduler_config test_engine::config() const {
+  scheduler_config config;
+  config.model = model.info();
+  config.kv = model.kv(options.block_size);
+  config.num_device_blocks = options.num_device_blocks;
+  config.num_host_slots = options.num_host_slots;
+  config.blocks_per_chunk = options.blocks_per_chunk;
+  config.enable_prefix_caching = options.enable_prefix_caching;
+  config.max_model_len = options.max_model_len;
+  config.max_num_seqs = options.max_num_seqs;
+  config.max_num_batched_tokens = options.max_num_batched_tokens;
+  return config;
+}
+
+void test_engine::make_memory() {
+  const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
+  pool_memory = take(device.allocate_device(bytes_per_block * options.num_device_blocks));
+  tier_memory = take(device.allocate_host(bytes_per_block * options.blocks_per_chunk *
+                                          std::max<std::uint32_t>(options.num_host_slots, 1)));
+  compute_stream = take(device.make_stream("compute"));
+  load_stream = take(device.make_stream("load"));
+  store_stream = take(device.make_stream("store"));
+  device.set_inline("compute");
+  model.bind({options.num_device_blocks, {{{pool_memory.view().data, bytes_per_block, bytes_per_block}}}});
+}
+
+void test_engine::spawn_actors() {
+  const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
+  const transfer_memory memory{{options.num_device_blocks,
+                                {{{pool_memory.view().data, bytes_per_block, bytes_per_block}}}},
+                               tier_memory.view(), bytes_per_block, options.blocks_per_chunk};
+  auto tier = std::move(options.tier);
+  if (!tier && options.num_host_slots > 0)
+    tier = std::make_unique<host_tier_index>(options.num_host_slots, make_lru_policy(options.num_host_slots));
+  auto core = std::make_unique<scheduler_core>(config(), std::move(tier));
+  core_ = core.get();
+  scheduler_hooks hooks;
+  hooks.on_violation = [this](const invariant_violation& violation) { violations.push_back(violation.what); };
+  scheduler = system.spawn<scheduler_actor, scheduler_actor_state>(std::move(core), std::chrono::hours{1},
+                                                                   std::move(hooks));
+  loader = system.spawn<load_actor, load_actor_state>(scheduler, stream_lease{&device, load_stream.get()}, memory);
+  storer = system.spawn<store_actor, store_actor_state>(scheduler, stream_lease{&device, store_stream.get()}, memory);
+  executor = system.spawn<executor_actor, executor_actor_state>(scheduler, &model,
+                                                                stream_lease{&device, compute_stream.get()});
+  if (options.has_fake_handler) {
+    handler_probe = std::make_unique<probe<preemption_handler>>(system);
+    handler = handler_probe->handle();
+  } else {
+    handler = system.spawn<preemption_handler, preemption_handler_state>(loader, storer, preemption);
+  }
+  compat::anon_mail(connect_engine{loader, storer, handler, executor}).send(scheduler);
+  system.run_all();
+}
+
+request_id test_engine::submit(std::vector<token_id> prompt, std::uint32_t max_tokens, std::vector<std::string> stop,
+                               std::string salt) {
+  request_setup setup;
+  setup.params.id = {++last_request_};
+  setup.params.prompt = std::move(prompt);
+  setup.params.max_tokens = max_tokens;
+  setup.params.cache_salt = std::move(salt);
+  setup.stop = std::move(stop);
+  setup.text = std::make_shared<byte_tokenizer>();
+  const auto id = setup.params.id;
+  model.expect(id, setup.params.prompt);
+  params[id] = setup.params;
+  records[id] = std::make_shared<client_record>();
+  setup.sink = std::make_shared<recording_sink>(records[id]);
+  setup.on_end = [](request_id) {};
+  clients[id] = system.spawn<request_actor, request_actor_state>(scheduler, std::move(setup));
+  return id;
+}
+
+void test_engine::run_to_idle() {
+  do system.run_all();
+  while (device.run_everything() > 0 || system.num_pending() > 0);
+}
+
+void test_engine::run_step() {
+  const auto before = core_->snapshot().totals.steps;
+  system.run_until([&] { return core_->snapshot().totals.steps > before; });
+}
+
+void test_engine::abort(request_id id) { compat::anon_mail(client_gone{}).send(clients.at(id)); }
+
+reset_report test_engine::reset(bool reset_running_requests, bool reset_external) {
+  post_reset(reset_running_requests, reset_external);
+  EXPECT_TRUE(system.run_until([&] { return last_reset->has_value(); })) << "the reset was not answered";
+  return last_reset->value_or(reset_report{});
+}
+
+void test_engine::post_reset(bool reset_running_requests, bool reset_external) {
+  last_reset = std::make_shared<std::optional<reset_report>>();
+  system.spawn<asker, asker_state>(scheduler, reset_prefix_cache{reset_running_requests, reset_external}, last_reset);
+}
+
+void test_engine::complete(transfer_id id) {
+  const auto done = device.complete_copies(id.value);
+  EXPECT_TRUE(done) << (done ? "" : to_string(done.error()));
+  system.run_all();
+}
+
+void test_engine::fail(transfer_id id, std::size_t num_good_copies) {
+  const auto done = device.fail_copies(id.value, num_good_copies, gpu::manual::bad_copy::torn);
+  EXPECT_TRUE(done) << (done ? "" : to_string(done.error()));
+  system.run_all();
+}
+
+engine_snapshot test_engine::snapshot() { return core_->snapshot(); }
+std::vector<std::string> test_engine::faults() { return core_->check(); }
+
+std::optional<request_snapshot> test_engine::request(request_id id) {
+  for (auto& request : snapshot().requests)
+    if (request.id == id) return request;
+  return std::nullopt;
+}
+
+std::vector<transfer_id> test_engine::loads() {
+  std::vector<transfer_id> ids;
+  for (const auto& transfer : snapshot().transfers)
+    if (transfer.direction == transfer_direction::load) ids.push_back(transfer.id);
+  return ids;
+}
+
+std::vector<transfer_id> test_engine::stores() {
+  std::vector<transfer_id> ids;
+  for (const auto& transfer : snapshot().transfers)
+    if (transfer.direction == transfer_direction::store) ids.push_back(transfer.id);
+  return ids;
+}
+
+std::vector<token_id> test_engine::reference(request_id id) const { return model.reference(params.at(id)); }
+
+void test_engine::expect_reference(request_id id) const {
+  ASSERT_TRUE(has_ended(id)) << "request " << id.value << " has not ended";
+  EXPECT_EQ(record(id).tokens, reference(id)) << "request " << id.value;
+}
+
+request_id test_engine::complete_request(std::vector<token_id> prompt, std::uint32_t max_tokens) {
+  const auto id = submit(std::move(prompt), max_tokens);
+  run_to_idle();
+  EXPECT_TRUE(has_ended(id));
+  return id;
+}
+
+void test_engine::warm_host(const std::vector<token_id>& tokens) {
+  complete_request(tokens, 1);
+  EXPECT_TRUE(reset(false, false).success);
+}
+
+void test_engine::check_end() {
+  run_to_idle();
+  const auto last = complete_request(make_prompt(options.block_size + 1, 77), 2);
+  expect_reference(last);
+  const auto end = snapshot();
+  EXPECT_TRUE(end.is_idle) << end.requests.size() << " requests and " << end.transfers.size() << " transfers are left";
+  EXPECT_EQ(end.blocks.held, 0U);
+  EXPECT_EQ(end.blocks.quarantined, 0U);
+  EXPECT_EQ(end.blocks.free + end.blocks.cached, options.num_device_blocks - 1);
+  EXPECT_EQ(end.slots.pinned, 0U);
+  EXPECT_EQ(faults(), std::vector<std::string>{});
+  EXPECT_EQ(violations, std::vector<std::string>{});
+  EXPECT_EQ(model.violations(), std::vector<std::string>{});
+  for (const auto& [id, record] : records)
+    EXPECT_EQ(record->num_terminal_events, 1U) << "terminal events of request " << id.value;
+}
+
+std::vector<token_id> make_prompt(std::size_t num_tokens, token_id first) {
+  std::vector<token_id> tokens(num_tokens);
+  for (std::size_t i = 0; i < num_tokens; ++i) tokens[i] = static_cast<token_id>((first + i) % 250);
+  return tokens;
+}
+
+std::vector<token_id> operator+(std::vector<token_id> tokens, const std::vector<token_id>& more) {
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  return tokens;
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real actors over the manual device and the checking executor, under a virtual clock: nothing happens before the
+// test says so. Compute is inline; copies are held until the test completes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sluice/actors/preemption/preemption_handler_actor.hpp>
+#include <sluice/actors/request/byte_tokenizer.hpp>
+#include <sluice/actors/request/request_sink.hpp>
+#include <sluice/actors/scheduler/scheduler_actor.hpp>
+#include <sluice/actors/transfer/load_actor.hpp>
+#include <sluice/actors/transfer/store_actor.hpp>
+#include <sluice/gpu/manual/manual_device.hpp>
+#include <sluice/messages/interfaces.hpp>
+
+#include "checking_executor.hpp"
+#include "deterministic_system.hpp"
+
+namespace sluice::testing {
+
+struct engine_options {
+  std::uint32_t block_size = 4;
+  std::uint32_t blocks_per_chunk = 1;
+  std::uint32_t num_device_blocks = 100;
+  std::uint32_t num_host_slots = 64;
+  std::uint32_t max_num_seqs = 256;
+  std::uint32_t max_num_batched_tokens = 2048;
+  std::uint32_t max_model_len = 4096;
+  bool enable_prefix_caching = true;
+  std::unique_ptr<tier_index> tier;  ///< in place of the host tier; needs as many slots
+  bool has_fake_handler = false;     ///< the test answers boundaries itself, through `handler_probe`
+};
+
+/// What a client saw.
+struct client_record {
+  std::vector<token_id> tokens;
+  std::string text;
+  std::optional<request_summary> summary;  ///< once the request has ended
+  std::size_t num_terminal_events = 0;
+};
+
+class test_engine {
+ public:
+  explicit test_engine(engine_options options = {});
+  /// Settles everything, then: nothing left in flight, all blocks free, integrity holds, every request ended once,
+  /// no block was ever wrong.
+  ~test_engine();
+
+  // -- driving -------------------------------------------------------------------------------------------------
+
+  /// Queues a request without running anything. Its output is `record(id)`.
+  request_id submit(std::vector<token_id> prompt, std::uint32_t max_tokens, std::vector<std::string> stop = {},
+                    std::string salt = {});
+  /// As far as everything goes without a copy ending.
+  void run() { system.run_all(); }
+  /// Copies end, in the order of streams, and everything goes on until nothing is left to do.
+  void run_to_idle();
+  /// One whole step: until the scheduler has sent the next batch, or until nothing goes on.
+  void run_step();
+  void abort(request_id id);
+  reset_report reset(bool reset_running_requests, bool reset_external);
+  /// Puts the reset into the scheduler's mailbox; `last_reset` has the answer once it has come.
+  void post_reset(bool reset_running_requests, bool reset_external);
+
+  /// The copies of one transfer end, and what follows from it runs.
+  void complete(transfer_id id);
+  void fail(transfer_id id, std::size_t num_good_copies);
+
+  // -- looking -------------------------------------------------------------------------------------------------
+
+  const client_record& record(request_id id) const { return *records.at(id); }
+  bool has_ended(request_id id) const { return record(id).summary.has_value(); }
+  engine_snapshot snapshot();
+  std::optional<request_snapshot> request(request_id id);
+  engine_totals totals() { return snapshot().totals; }
+  std::vector<std::string> faults();
+  /// Ids of unsettled transfers, rising.
+  std::vector<transfer_id> loads();
+  std::vector<transfer_id> stores();
+  /// The output that the request must have, whatever happens to it.
+  std::vector<token_id> reference(request_id id) const;
+  void expect_reference(request_id id) const;
+
+  /// Runs a request to its end and everything to idle. Returns its id.
+  request_id complete_request(std::vector<token_id> prompt, std::uint32_t max_tokens);
+  /// Afterwards the host tier has every full chunk of `tokens`, and the device has nothing.
+  void warm_host(const std::vector<token_id>& tokens);
+
+  engine_options options;
+  gpu::manual::manual_device device;
+  checking_executor model;
+  deterministic_system system;
+  gpu::device_memory pool_memory;
+  gpu::host_memory tier_memory;
+  std::unique_ptr<gpu::stream> compute_stream, load_stream, store_stream;
+  scheduler_actor scheduler;
+  load_actor loader;
+  store_actor storer;
+  preemption_handler handler;
+  executor_actor executor;
+  std::unique_ptr<probe<preemption_handler>> handler_probe;
+  preemption_options preemption;
+  std::vector<std::string> violations;  ///< of the engine's invariants; must be empty at the end
+
+  std::map<request_id, std::shared_ptr<client_record>> records;
+  std::map<request_id, request_params> params;
+  std::map<request_id, request_actor> clients;
+  std::shared_ptr<std::optional<reset_report>> last_reset = std::make_shared<std::optional<reset_report>>();
+
+ private:
+  void make_memory();
+  void spawn_actors();
+  scheduler_config config() const;
+
+  void check_end();
+
+  scheduler_core* core_ = nullptr;  // owned by the scheduler actor; only looked at
+  std::uint64_t last_request_ = 0;
+};
+
+/// Tokens first, first + 1, ... modulo 250: distinct prompts for distinct `first`.
+std::vector<token_id> make_prompt(std::size_t num_tokens, token_id first = 1);
+
+/// Appends.
+std::vector<token_id> operator+(std::vector<token_id> tokens, const std::vector<token_id>& more);
+
+}  // namespace sluice::testing
