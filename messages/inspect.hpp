@@ -69,6 +69,7 @@ SLUICE_INSPECT(transfers_settled, direction, outcomes);
 SLUICE_INSPECT(request_tokens, request, tokens);
 SLUICE_INSPECT(request_finished, request, tokens, reason, code, message, usage);
 SLUICE_INSPECT(client_gone);
+SLUICE_INSPECT(stop_watching);
 SLUICE_INSPECT(copies_ended);
 SLUICE_INSPECT(compute_reached, step, failure);
 

@@ -62,6 +62,10 @@ using scheduler_actor = compat::typed_actor<        //
     caf::result<void>(step_failed),                 // from the executor
     caf::result<void>(transfers_settled)>;          // from the load and the store actor
 
+/// Watches the five actors above; the end of any of them is the end of the engine.
+using supervisor_actor = compat::typed_actor<  //
+    caf::result<void>(stop_watching)>;         // from the runtime, before it ends them
+
 }  // namespace sluice::inline v0
 
 SLUICE_BEGIN_TYPE_IDS(sluice, SLUICE_FIRST_TYPE_ID)
@@ -95,6 +99,7 @@ SLUICE_TYPE_ID(sluice, sluice::transfers_settled)
 SLUICE_TYPE_ID(sluice, sluice::request_tokens)
 SLUICE_TYPE_ID(sluice, sluice::request_finished)
 SLUICE_TYPE_ID(sluice, sluice::client_gone)
+SLUICE_TYPE_ID(sluice, sluice::stop_watching)
 SLUICE_TYPE_ID(sluice, sluice::copies_ended)
 SLUICE_TYPE_ID(sluice, sluice::compute_reached)
 SLUICE_END_TYPE_IDS(sluice)

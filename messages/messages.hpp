@@ -169,6 +169,11 @@ struct request_finished {
 /// Facade to request actor: the client is gone. Becomes an `abort_request`.
 struct client_gone {};
 
+// -- supervision ------------------------------------------------------------------------------------------------
+
+/// The runtime ends the engine's actors itself from now on: their ends are no failures.
+struct stop_watching {};
+
 // -- from device threads to the actor that enqueued the work ----------------------------------------------------
 
 /// One or more transfers ended; take them from the shared completion list.

@@ -229,6 +229,16 @@ struct engine_totals {
   std::uint64_t invariant_violations = 0;
 };
 
+/// The numbers that a scrape shows: totals, and gauges of one instant.
+struct engine_numbers {
+  engine_totals totals;
+  block_counts blocks;
+  slot_counts slots;
+  std::uint64_t requests_waiting = 0, requests_loading = 0, requests_running = 0;
+  std::uint64_t loads_in_flight = 0, stores_in_flight = 0;
+  std::uint64_t is_idle = 1;
+};
+
 /// The scheduler's state at one instant, for people, tests and the debug endpoint.
 struct engine_snapshot {
   step_id last_step;

@@ -92,7 +92,8 @@ class runtime {
   virtual error failure() const = 0;
 
   /// Refuses new requests, lets accepted ones finish until `deadline` has passed, aborts the rest, waits for
-  /// transfers to settle (at most `deadline` again) and frees everything. Blocks the caller. Idempotent.
+  /// transfers to settle (`deadline` again, two seconds at least) and frees everything. Blocks the caller.
+  /// Idempotent; questions asked after it are answered at once, with nothing.
   /// Errors: transfers_unsettled (names them; their memory and streams stay allocated), engine_failed.
   virtual tl::expected<void, error> stop(std::chrono::milliseconds deadline) = 0;
 

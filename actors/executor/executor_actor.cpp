@@ -27,12 +27,12 @@ executor_actor::behavior_type executor_actor_state::make_behavior() {
 
 void executor_actor_state::execute(const step_batch& batch) {
   const auto step = batch.step;
-  auto& flight = *(in_flight[step] = std::make_unique<step_in_flight>(step_in_flight{batch, {}}));
-  const auto enqueued = model->enqueue(flight.batch, *compute.stream, flight.sampled);
+  const auto flight = in_flight[step] = std::make_shared<step_in_flight>(step_in_flight{batch, {}});
+  const auto enqueued = model->enqueue(flight->batch, *compute.stream, flight->sampled);
   // Recorded also after a failure: later copies wait for it.
   const auto recorded = compute.device->record_step(*compute.stream, step.value);
   compat::mail(self, step_enqueued{step}).send(scheduler);
-  auto on_reached = [me = executor_actor{self}, step](const std::optional<gpu::error>& failure) {
+  auto on_reached = [me = executor_actor{self}, step, flight](const std::optional<gpu::error>& failure) {
     compat::anon_mail(compute_reached{step, failure ? to_string(*failure) : std::string{}}).send(me);
   };
   auto status = !enqueued ? enqueued : !recorded ? recorded : compute.stream->call_when_reached(std::move(on_reached));

@@ -19,7 +19,8 @@ struct executor_actor_state {
                        stream_lease compute);
   executor_actor::behavior_type make_behavior();
 
-  /// A step on the stream; the model reads the batch and writes the tokens until the stream has reached its end.
+  /// A step on the stream; the model reads the batch and writes the tokens until the stream has reached its end. The
+  /// stream's callback shares it, so that it outlives an executor that dies.
   struct step_in_flight {
     step_batch batch;
     std::vector<sampled_token> sampled;
@@ -32,7 +33,7 @@ struct executor_actor_state {
   scheduler_actor scheduler;
   model_executor* model;  ///< owned by the runtime
   stream_lease compute;
-  std::map<step_id, std::unique_ptr<step_in_flight>> in_flight;
+  std::map<step_id, std::shared_ptr<step_in_flight>> in_flight;
 };
 
 }  // namespace sluice::inline v0

@@ -57,6 +57,7 @@ request_table::queue_entry request_table::entry_of(const request_record& request
 }
 
 void request_table::leave_queue(request_record& request) {
+  num_loading_ -= request.phase == request_phase::loading;
   switch (request.phase) {
     case request_phase::waiting: waiting_.erase(entry_of(request)); break;
     case request_phase::loading:
@@ -66,6 +67,7 @@ void request_table::leave_queue(request_record& request) {
 }
 
 void request_table::enter_queue(request_record& request) {
+  num_loading_ += request.phase == request_phase::loading;
   switch (request.phase) {
     case request_phase::waiting: waiting_.insert(entry_of(request)); break;
     case request_phase::loading:

@@ -69,6 +69,7 @@ class request_table {
 
   std::size_t num_waiting() const { return waiting_.size(); }
   std::size_t num_active() const { return active_.size(); }
+  std::size_t num_loading() const { return num_loading_; }
   std::size_t size() const { return requests_.size(); }
   const std::unordered_map<request_id, request_record>& all() const { return requests_; }
 
@@ -91,6 +92,7 @@ class request_table {
   std::unordered_map<request_id, request_record> requests_;
   std::set<queue_entry> waiting_;
   std::vector<request_record*> active_;
+  std::size_t num_loading_ = 0;
   std::uint64_t last_arrival_ = 0;
 };
 

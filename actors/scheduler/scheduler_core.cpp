@@ -230,6 +230,20 @@ bool scheduler_core::is_idle() const {
   return !open_ && inputs_.empty() && state_.requests.size() == 0 && state_.ledger.records().empty();
 }
 
+engine_numbers scheduler_core::numbers() const {
+  const auto& requests = state_.requests;
+  const auto& ledger = state_.ledger;
+  return {state_.totals,
+          state_.pool.counts(),
+          state_.tier ? state_.tier->counts() : slot_counts{},
+          requests.num_waiting(),
+          requests.num_loading(),
+          requests.num_active() - requests.num_loading(),
+          ledger.num_loads(),
+          ledger.num_stores(),
+          is_idle()};
+}
+
 engine_snapshot scheduler_core::snapshot() const {
   auto snapshot = make_snapshot(state_);
   snapshot.is_idle = is_idle();

@@ -69,6 +69,8 @@ class scheduler_core {
   /// Nothing is planned, running, waiting or in flight.
   bool is_idle() const;
   engine_snapshot snapshot() const;
+  /// Cheap: does not grow with requests or blocks.
+  engine_numbers numbers() const;
   /// Every violated invariant, in words. Meaningful while no boundary is open.
   std::vector<std::string> check() const { return check_integrity(state_); }
   bool is_boundary_open() const { return open_ && open_->phase == open_phase::boundary; }

@@ -19,7 +19,7 @@ std::string_view type_of(int status) {
   }
 }
 
-json text_or_null(const std::string& text) { return text.empty() ? json{nullptr} : json{text}; }
+json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 }  // namespace
 

@@ -26,7 +26,7 @@ void connection::start() {
 
 void connection::close_when_answered() {
   is_keep_alive_ = false;
-  if (state_ == connection_state::reading) close_now();
+  if (state_ == connection_state::reading || state_ == connection_state::lingering) close_now();
 }
 
 void connection::close_now() { lose(gone_reason::server_closed); }

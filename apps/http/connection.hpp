@@ -39,7 +39,7 @@ class connection : public std::enable_shared_from_this<connection> {
 
   void start();
 
-  /// Ends the connection now if it waits for a request, else after its answer.
+  /// Ends the connection after its answer; now if no answer is under way.
   void close_when_answered();
 
   /// Ends the connection; an open answer is cut off.

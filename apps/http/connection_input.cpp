@@ -40,15 +40,12 @@ void connection::on_input(std::string_view bytes) {
       input_ += bytes;
       parse();
       break;
-    case connection_state::answering:
-      input_ += bytes;
-      break;
+    case connection_state::answering: input_ += bytes; break;
     case connection_state::lingering:
       num_discarded_ += bytes.size();
       if (num_discarded_ > host_.limits.max_discarded_bytes) lose(gone_reason::server_closed);
       break;
-    case connection_state::closed:
-      break;
+    case connection_state::closed: break;
   }
 }
 
@@ -84,18 +81,12 @@ void connection::parse() {
         if (std::exchange(is_head_begun_, true)) return;
         phase_timer_ = host_.loop.after(host_.limits.head_timeout, [this] { on_read_timeout(); });
         return;
-      case parse_state::head_done:
-        on_head();
-        break;
+      case parse_state::head_done: on_head(); break;
       case parse_state::body:
         if (used == 0 && before == parse_state::body) return;
         break;
-      case parse_state::done:
-        on_request();
-        return;
-      case parse_state::failed:
-        reject(parser_.failure().status, parser_.failure().message);
-        return;
+      case parse_state::done: on_request(); return;
+      case parse_state::failed: reject(parser_.failure().status, parser_.failure().message); return;
     }
   }
 }

@@ -18,18 +18,11 @@ class strict_rules {
         check_depth(depth);
         seen_.emplace_back();
         break;
-      case json::parse_event_t::object_end:
-        seen_.pop_back();
-        break;
-      case json::parse_event_t::array_start:
-        check_depth(depth);
-        break;
-      case json::parse_event_t::key:
-        check_field(parsed);
-        break;
+      case json::parse_event_t::object_end: seen_.pop_back(); break;
+      case json::parse_event_t::array_start: check_depth(depth); break;
+      case json::parse_event_t::key: check_field(parsed); break;
       case json::parse_event_t::array_end:
-      case json::parse_event_t::value:
-        break;
+      case json::parse_event_t::value: break;
     }
     return true;
   }
@@ -56,7 +49,8 @@ class strict_rules {
 
 /// Without the library's "[json.exception.parse_error.101] parse error at ".
 std::string plain(std::string_view message) {
-  if (const auto end = message.find("] "); message.starts_with('[') && end != message.npos) message.remove_prefix(end + 2);
+  if (const auto end = message.find("] "); message.starts_with('[') && end != message.npos)
+    message.remove_prefix(end + 2);
   constexpr std::string_view lead = "parse error at ";
   if (message.starts_with(lead)) message.remove_prefix(lead.size());
   return std::string{message};
@@ -67,9 +61,8 @@ std::string plain(std::string_view message) {
 json parse_json(std::string_view text) {
   try {
     strict_rules rules;
-    return json::parse(text, [&rules](int depth, json::parse_event_t event, json& parsed) {
-      return rules(depth, event, parsed);
-    });
+    return json::parse(
+        text, [&rules](int depth, json::parse_event_t event, json& parsed) { return rules(depth, event, parsed); });
   } catch (const json::exception& failure) {
     throw json_error{plain(failure.what())};
   }

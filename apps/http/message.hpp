@@ -18,8 +18,8 @@ struct header {
 /// A request whose head, and later whose body, has been read.
 struct request {
   std::string method;
-  std::string path;    ///< up to the question mark, as sent
-  std::string query;   ///< after the question mark, as sent
+  std::string path;   ///< up to the question mark, as sent
+  std::string query;  ///< after the question mark, as sent
   int minor_version = 1;
   bool keep_alive = true;
   bool expects_continue = false;

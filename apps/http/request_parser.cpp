@@ -29,8 +29,8 @@ parse_failure explain(beast_http::error code, const std::string& generic, const 
       return {400, "bad Content-Length; allowed: one number, and no Transfer-Encoding beside it"};
     case beast_http::error::bad_transfer_encoding:
       return {400, "bad Transfer-Encoding; allowed: chunked, and no Content-Length beside it"};
-    default:
-      return {400, "not a valid HTTP request: " + generic};
+    case beast_http::error::bad_version: return {505, "the request line must end with HTTP/1.0 or HTTP/1.1"};
+    default: return {400, "not a valid HTTP request: " + generic};
   }
 }
 

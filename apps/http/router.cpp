@@ -41,8 +41,8 @@ response router::no_route(const request& asked) const {
     allow += (allow.empty() ? "" : ", ") + entry.method + (entry.method == "GET" ? ", HEAD" : "");
   }
   if (allow.empty()) return to_response({404, "there is no endpoint " + asked.path, "not_found"});
-  auto answer = to_response({405, asked.path + " does not take " + asked.method + ", allowed: " + allow,
-                             "method_not_allowed"});
+  auto answer =
+      to_response({405, asked.path + " does not take " + asked.method + ", allowed: " + allow, "method_not_allowed"});
   answer.headers.push_back({"Allow", allow});
   return answer;
 }

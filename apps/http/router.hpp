@@ -18,10 +18,10 @@ namespace sluice::http {
 using exchange_ptr = std::shared_ptr<exchange>;
 
 struct route {
-  std::string method;                    ///< GET answers HEAD too
-  std::string path;                      ///< compared byte by byte
-  std::vector<std::string> params;       ///< query parameters it knows; others are a 400
-  bool takes_body = false;               ///< a body sent to another route is a 400
+  std::string method;               ///< GET answers HEAD too
+  std::string path;                 ///< compared byte by byte
+  std::vector<std::string> params;  ///< query parameters it knows; others are a 400
+  bool takes_body = false;          ///< a body sent to another route is a 400
   /// May answer later. What it throws is answered: api_error as it says, anything else as 500 with an id.
   std::function<void(const exchange_ptr&, const query_params&)> run;
 };

@@ -111,9 +111,8 @@ void server::close(std::chrono::milliseconds deadline, std::function<void()> don
   if (state_->connections.empty() && state_->on_empty) {
     return state_->host.loop.post(std::exchange(state_->on_empty, nullptr));
   }
-  state_->deadline = state_->host.loop.after(deadline, [raw = state_.get()] {
-    raw->for_each_connection([](connection& client) { client.close_now(); });
-  });
+  state_->deadline = state_->host.loop.after(
+      deadline, [raw = state_.get()] { raw->for_each_connection([](connection& client) { client.close_now(); }); });
 }
 
 std::size_t server::num_connections() const { return state_->connections.size(); }

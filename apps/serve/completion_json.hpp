@@ -26,8 +26,8 @@ struct completion_identity {
 /// The one choice of an answer or of a chunk.
 struct completion_choice {
   std::string_view text;
-  std::optional<finish_reason> finish;                ///< none while the stream goes on
-  const std::vector<token_id>* token_ids = nullptr;   ///< null: not asked for
+  std::optional<finish_reason> finish;               ///< none while the stream goes on
+  const std::vector<token_id>* token_ids = nullptr;  ///< null: not asked for
 };
 
 std::string_view to_string(finish_reason reason);

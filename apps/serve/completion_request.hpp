@@ -16,7 +16,7 @@ namespace sluice::serve {
 
 /// What a client asked for, each value checked by itself. Limits of the model are checked later.
 struct completion_request {
-  std::string model;                                      ///< empty: the served one
+  std::string model;  ///< empty: the served one
   std::variant<std::string, std::vector<token_id>> prompt;
   std::optional<std::uint32_t> max_tokens;
   double temperature = 1.0;
@@ -28,7 +28,7 @@ struct completion_request {
   bool return_token_ids = false;
   std::vector<std::string> stop;
   std::string cache_salt;
-  std::string request_id;                                 ///< the client's label
+  std::string request_id;  ///< the client's label
 };
 
 /// Decodes a body. Throws http::api_error (400) that names the field, what was given and what is allowed;

@@ -14,7 +14,8 @@ constexpr std::uint32_t default_max_tokens = 16;
 
 void check_model(const service& api, const std::string& model) {
   if (model.empty() || model == api.model_name) return;
-  throw http::api_error{404, "model " + http::quote(model) + " is not served here, allowed: " + http::quote(api.model_name),
+  throw http::api_error{404,
+                        "model " + http::quote(model) + " is not served here, allowed: " + http::quote(api.model_name),
                         "model_not_found", "model"};
 }
 
@@ -35,7 +36,8 @@ std::uint32_t output_limit(const service& api, const completion_request& asked, 
   const std::size_t limit = api.engine.info().max_model_len;
   const auto wanted = asked.max_tokens.value_or(1);
   if (num_prompt_tokens + wanted > limit) {
-    const auto least = asked.max_tokens ? "max_tokens is " + std::to_string(wanted) : std::string{"1 is to be generated"};
+    const auto least =
+        asked.max_tokens ? "max_tokens is " + std::to_string(wanted) : std::string{"1 is to be generated"};
     throw http::api_error{400,
                           "the prompt has " + std::to_string(num_prompt_tokens) + " tokens and " + least +
                               ", allowed: together at most " + std::to_string(limit) +
@@ -75,8 +77,9 @@ void complete(service& api, const http::exchange_ptr& call) {
 }  // namespace
 
 void add_completion_endpoints(http::router& routes, service& api) {
-  routes.add({"POST", "/v1/completions", {}, true,
-              [&api](const http::exchange_ptr& call, const http::query_params&) { complete(api, call); }});
+  routes.add({"POST", "/v1/completions", {}, true, [&api](const http::exchange_ptr& call, const http::query_params&) {
+                complete(api, call);
+              }});
 }
 
 }  // namespace sluice::serve

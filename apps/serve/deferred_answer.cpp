@@ -11,6 +11,7 @@ std::shared_ptr<deferred_answer> deferred_answer::start(service& api, http::exch
   auto pending = std::make_shared<deferred_answer>();
   pending->loop_ = &api.loop;
   pending->call_ = std::move(call);
+  pending->call_->on_gone([pending](http::gone_reason) { pending->forget(); });  // keeps it alive until answered
   pending->timeout_ = api.loop.after(api.options.control_timeout, [weak = std::weak_ptr{pending}] {
     const http::api_error late{503, "the engine did not answer in time", "engine_timeout"};
     if (const auto self = weak.lock()) self->answer(http::to_response(late));
@@ -28,8 +29,12 @@ void deferred_answer::complete(std::function<http::json()> make_body) {
 }
 
 void deferred_answer::answer(http::response ready) {
+  if (const auto call = forget()) call->respond(std::move(ready));
+}
+
+http::exchange_ptr deferred_answer::forget() {
   timeout_.reset();
-  if (const auto call = std::exchange(call_, nullptr)) call->respond(std::move(ready));
+  return std::exchange(call_, nullptr);
 }
 
 }  // namespace sluice::serve

@@ -22,9 +22,10 @@ class deferred_answer : public std::enable_shared_from_this<deferred_answer> {
 
  private:
   void answer(http::response ready);
+  http::exchange_ptr forget();
 
   http::loop* loop_ = nullptr;
-  http::exchange_ptr call_;  ///< null once answered
+  http::exchange_ptr call_;  ///< null once answered or gone
   http::timer timeout_;
 };
 

@@ -62,8 +62,13 @@ void generation::begin(request_id id) {
   call_->begin_stream(std::move(head));
 }
 
-void generation::delta(const token_delta& output) { outputs_->push(shared_from_this(), output); }
-void generation::finished(const request_summary& summary) { outputs_->push(shared_from_this(), summary); }
+void generation::delta(const token_delta& output) {
+  if (const auto outputs = outputs_.lock()) outputs->push(shared_from_this(), output);
+}
+
+void generation::finished(const request_summary& summary) {
+  if (const auto outputs = outputs_.lock()) outputs->push(shared_from_this(), summary);
+}
 
 void generation::apply(output_event event) {
   if (const auto* output = std::get_if<token_delta>(&event)) {

@@ -43,7 +43,7 @@ class generation final : public request_sink, public output_target, public std::
   void log_end(const request_summary& summary) const;
 
   service& api_;
-  std::shared_ptr<output_queue> outputs_;
+  std::weak_ptr<output_queue> outputs_;  ///< weak: the queue holds what it has not delivered
   http::exchange_ptr call_;
   completion_identity identity_;
   std::string label_;

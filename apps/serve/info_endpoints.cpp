@@ -27,10 +27,8 @@ void list_models(const service& api, const http::exchange_ptr& call) {
 // Health and readiness are the same as long as nothing pauses the engine.
 void report_health(const service& api, const http::exchange_ptr& call) {
   switch (api.engine.state()) {
-    case health::serving:
-      return respond(call, {{"status", "serving"}});
-    case health::draining:
-      throw http::api_error{503, "draining: the server is shutting down", "draining"};
+    case health::serving: return respond(call, {{"status", "serving"}});
+    case health::draining: throw http::api_error{503, "draining: the server is shutting down", "draining"};
     case health::failed: {
       const auto failure = api.engine.failure();
       throw http::api_error{503, "failed: " + std::string{to_string(failure.code)} + ": " + failure.message, "failed"};
@@ -49,8 +47,10 @@ void report_metrics(const service& api, const http::exchange_ptr& call) {
 
 void add_info_endpoints(http::router& routes, service& api) {
   const auto add = [&](std::string path, void (*run)(const service&, const http::exchange_ptr&)) {
-    routes.add({"GET", std::move(path), {}, false,
-                [&api, run](const http::exchange_ptr& call, const http::query_params&) { run(api, call); }});
+    routes.add(
+        {"GET", std::move(path), {}, false, [&api, run](const http::exchange_ptr& call, const http::query_params&) {
+           run(api, call);
+         }});
   };
   add("/v1/models", list_models);
   add("/health", report_health);

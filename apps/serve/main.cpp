@@ -48,13 +48,15 @@ tl::expected<std::unique_ptr<runtime>, error> start_runtime(const serve::server_
   return runtime::start(options.engine, make_host_device(device), make_tiny_model(model), tokens);
 }
 
-void announce(const serve::server_options& options, const runtime_info& info, std::uint16_t port) {
+void announce(const serve::server_options& options, const serve::service& api, std::uint16_t port) {
+  const auto& info = api.engine.info();
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const auto host = is_v6 ? "[" + options.host + "]" : options.host;
   std::cout << "sluice-serve " SLUICE_VERSION "\n"
-            << serve::describe(options) << "resolved: model " << info.model.name << ", device " << info.device_name
-            << ", " << info.num_device_blocks << " device blocks and " << info.num_host_slots << " host slots of "
-            << info.bytes_per_block << " bytes per block, max model length " << info.max_model_len << " tokens\n"
+            << serve::describe(options) << "resolved: model " << info.model.name << " served as " << api.model_name
+            << ", device " << info.device_name << ", " << info.num_device_blocks << " device blocks and "
+            << info.num_host_slots << " host slots of " << info.bytes_per_block << " bytes per block, max model length "
+            << info.max_model_len << " tokens\n"
             << "listening on http://" << host << ":" << port << std::endl;
 }
 
@@ -71,8 +73,8 @@ int serve_model(const serve::server_options& options) {
   }
   serve::service api{loop, **engine, tokens, {options.served_model_name, options.seed}};
   serve::add_endpoints(routes, api);
-  announce(options, (*engine)->info(), server.port());
-  const auto result = serve::serve_until_signalled(loop, server, api, options.shutdown_timeout);
+  const auto result = serve::serve_until_signalled(loop, server, api, options.shutdown_timeout,
+                                                   [&] { announce(options, api, server.port()); });
   if (result == serve::serve_result::clean) return EXIT_SUCCESS;
   complain(exit_failed, "the engine did not stop cleanly; see the log");
   spdlog::shutdown();

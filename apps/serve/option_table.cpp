@@ -27,7 +27,9 @@ struct topic {
 
 template <class Field>
 value_option integer(topic about, std::uint64_t least, std::uint64_t most, Field field) {
-  return {about.name, about.group, about.meaning,
+  return {about.name,
+          about.group,
+          about.meaning,
           "an integer from " + std::to_string(least) + " to " + std::to_string(most),
           [=](const std::string& text, server_options& into) {
             const auto value = parse_integer(text, least, most);
@@ -42,7 +44,10 @@ value_option integer(topic about, std::uint64_t least, std::uint64_t most, Field
 
 template <class Field>
 value_option duration(topic about, std::uint64_t most, std::uint64_t unit_ms, Field field) {
-  return {about.name, about.group, about.meaning, "an integer from 0 to " + std::to_string(most),
+  return {about.name,
+          about.group,
+          about.meaning,
+          "an integer from 0 to " + std::to_string(most),
           [=](const std::string& text, server_options& into) {
             const auto value = parse_integer(text, 0, most);
             if (value) field(into) = std::chrono::milliseconds{*value * unit_ms};
@@ -58,7 +63,10 @@ template <class Field>
 value_option choice(topic about, std::vector<std::string> names, const std::string& remark, Field field) {
   std::string allowed;
   for (const auto& name : names) allowed += (allowed.empty() ? "" : ", ") + name;
-  return {about.name, about.group, about.meaning, allowed + remark,
+  return {about.name,
+          about.group,
+          about.meaning,
+          allowed + remark,
           [=](const std::string& text, server_options& into) {
             const bool is_known = std::find(names.begin(), names.end(), text) != names.end();
             if (is_known) field(into) = text;
@@ -71,7 +79,10 @@ value_option choice(topic about, std::vector<std::string> names, const std::stri
 }
 
 value_option rate(topic about, double host_copy_limits::*limit) {
-  return {about.name, about.group, about.meaning, "a number from 0 (unlimited) to 10000",
+  return {about.name,
+          about.group,
+          about.meaning,
+          "a number from 0 (unlimited) to 10000",
           [=](const std::string& text, server_options& into) {
             const auto value = parse_number(text, 0, 10'000);
             if (value) into.host_copy.*limit = *value;
@@ -82,7 +93,10 @@ value_option rate(topic about, double host_copy_limits::*limit) {
 
 template <class Field>
 value_option text(topic about, Field field) {
-  return {about.name, about.group, about.meaning, "1 to 255 bytes",
+  return {about.name,
+          about.group,
+          about.meaning,
+          "1 to 255 bytes",
           [=](const std::string& value, server_options& into) {
             const bool fits = !value.empty() && value.size() <= 255;
             if (fits) field(into) = value;
@@ -95,7 +109,9 @@ value_option text(topic about, Field field) {
 }
 
 value_option device_fraction() {
-  return {"--gpu-memory-utilization", "Cache", "share of the device's free memory for blocks",
+  return {"--gpu-memory-utilization",
+          "Cache",
+          "share of the device's free memory for blocks",
           "a number above 0, up to 1",
           [](const std::string& value, server_options& into) {
             const auto fraction = parse_number(value, 0, 1);
@@ -107,7 +123,9 @@ value_option device_fraction() {
 }
 
 value_option offloading_size() {
-  return {"--kv-offloading-size", "Cache", "host tier in GiB, fractions allowed; 0 turns offloading off",
+  return {"--kv-offloading-size",
+          "Cache",
+          "host tier in GiB, fractions allowed; 0 turns offloading off",
           "a number from 0 to 1000000",
           [](const std::string& value, server_options& into) {
             const auto size = parse_number(value, 0, 1e6);
@@ -118,13 +136,15 @@ value_option offloading_size() {
 }
 
 // An option is one of these: an entry that reads `o.engine.NAME`.
-#define SLUICE_FIELD(path) [](server_options& o) -> auto& { return o.path; }
+#define SLUICE_FIELD(path) \
+  [](server_options & o) -> auto& { return o.path; }
 
 std::vector<value_option> server_group() {
   return {
       choice({"--model", "Server", "what to serve"}, {"tiny"}, " (paths to weights are not built yet)",
              SLUICE_FIELD(model)),
-      text({"--served-model-name", "Server", "name in the API (default: the model's)"}, SLUICE_FIELD(served_model_name)),
+      text({"--served-model-name", "Server", "name in the API (default: the model's)"},
+           SLUICE_FIELD(served_model_name)),
       text({"--host", "Server", "address to listen on"}, SLUICE_FIELD(host)),
       integer({"--port", "Server", "port to listen on; 0 picks one and prints it"}, 0, 65'535, SLUICE_FIELD(port)),
       choice({"--log-level", "Server", "least level that is logged"},
@@ -138,8 +158,8 @@ std::vector<value_option> server_group() {
 
 std::vector<value_option> cache_group() {
   return {
-      choice({"--device", "Cache", "where blocks live and the model runs"}, {"auto", "host"}, " (cuda is not built yet)",
-             SLUICE_FIELD(device)),
+      choice({"--device", "Cache", "where blocks live and the model runs"}, {"auto", "host"},
+             " (cuda is not built yet)", SLUICE_FIELD(device)),
       integer({"--block-size", "Cache", "tokens per block"}, 1, 1024, SLUICE_FIELD(engine.block_size)),
       integer({"--blocks-per-chunk", "Cache", "blocks per offload unit"}, 1, 64, SLUICE_FIELD(engine.blocks_per_chunk)),
       integer({"--num-gpu-blocks-override", "Cache",

@@ -14,8 +14,8 @@ namespace sluice::serve {
 
 /// A named value. `read` returns false, and changes nothing, for a value that is not allowed.
 struct value_option {
-  std::string name;     ///< with the two dashes
-  std::string group;    ///< heading in --help
+  std::string name;   ///< with the two dashes
+  std::string group;  ///< heading in --help
   std::string meaning;
   std::string allowed;
   std::function<bool(const std::string& text, server_options& into)> read;
@@ -24,7 +24,7 @@ struct value_option {
 
 /// A switch with a `--no-` form.
 struct switch_option {
-  std::string name;     ///< without dashes
+  std::string name;  ///< without dashes
   std::string group;
   std::string meaning;
   std::function<bool&(server_options& of)> value;

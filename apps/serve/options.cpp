@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/options.hpp"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 #include <sluice/version.hpp>
@@ -25,6 +27,15 @@ std::string quoted(const std::string& text) {
   throw bad_option{"sluice-serve: option " + name + ": got " + got + ", allowed: " + allowed};
 }
 
+bool has_other_form(const std::string& name, const std::vector<std::string>& seen) {
+  for (const auto& entry : switch_options()) {
+    const auto other = name == "--" + entry.name ? "--no-" + entry.name : "--" + entry.name;
+    const bool is_this = name == "--" + entry.name || name == "--no-" + entry.name;
+    if (is_this && std::find(seen.begin(), seen.end(), other) != seen.end()) return true;
+  }
+  return false;
+}
+
 bool is_switch(const std::string& name) {
   for (const auto& entry : switch_options()) {
     if (name == "--" + entry.name || name == "--no-" + entry.name) return true;
@@ -47,14 +58,17 @@ void check_shape(int argc, const char* const* argv) {
     const auto name = word.substr(0, word.find('='));
     if (name == "--help" || name == "-h" || name == "--version") return;
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) refuse(name, "it more than once", "once");
+    if (has_other_form(name, seen)) refuse(name, "both forms", "one of the two");
     seen.push_back(name);
     const auto* entry = find_value(name);
     if (entry == nullptr && !is_switch(name)) refuse(quoted(word), "an unknown option", "those that --help lists");
     if (entry == nullptr && name != word) refuse(name, quoted(word.substr(name.size() + 1)), "no value");
+    if (entry != nullptr && word == name + "=") refuse(name, "''", entry->allowed);
     if (entry == nullptr || name != word) continue;
     if (i + 1 == argc || find_value(argv[i + 1]) != nullptr || is_switch(argv[i + 1])) {
       refuse(name, "no value", entry->allowed);
     }
+    if (*argv[i + 1] == '\0') refuse(name, "''", entry->allowed);
     ++i;
   }
 }
@@ -80,7 +94,8 @@ void declare(CLI::App& app, server_options& options) {
   }
   for (const auto& entry : switch_options()) {
     auto& value = entry.value(options);
-    app.add_flag("--" + entry.name + ",!--no-" + entry.name, value, entry.meaning + " (default on)")->group(entry.group);
+    app.add_flag("--" + entry.name + ",!--no-" + entry.name, value, entry.meaning + " (default on)")
+        ->group(entry.group);
   }
 }
 

@@ -23,7 +23,7 @@ struct server_options {
   std::string model = "tiny";
   std::string served_model_name;  ///< empty: the model's name
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;      ///< 0: any free one
+  std::uint16_t port = 8000;  ///< 0: any free one
   std::string device = "auto";
   runtime_options engine;
   std::uint64_t seed = 0;

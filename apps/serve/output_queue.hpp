@@ -26,7 +26,7 @@ class output_target {
   virtual void flush() = 0;
 };
 
-/// Keeps the order of each target's events. Held by every target; the loop outlives it.
+/// Keeps the order of each target's events. The loop outlives it; targets must not own it.
 class output_queue : public std::enable_shared_from_this<output_queue> {
  public:
   explicit output_queue(http::loop& loop) : loop_{loop} {}

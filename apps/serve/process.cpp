@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds abort_grace{5'000};   ///< for aborted requests to report their end
-constexpr milliseconds close_grace{2'000};   ///< for clients to take their last bytes
+constexpr milliseconds abort_grace{5'000};  ///< for aborted requests to report their end
+constexpr milliseconds close_grace{2'000};  ///< for clients to take their last bytes
 constexpr milliseconds hurried_settle{1'000};
 constexpr milliseconds longest_settle{10'000};
 
@@ -88,12 +88,14 @@ serve_result stop_engine(runtime& engine, milliseconds deadline) {
 
 }  // namespace
 
-serve_result serve_until_signalled(http::loop& loop, http::server& server, service& api, milliseconds shutdown_timeout) {
+serve_result serve_until_signalled(http::loop& loop, http::server& server, service& api, milliseconds shutdown_timeout,
+                                   const std::function<void()>& on_ready) {
   drain ending{loop, server, api, shutdown_timeout};
   auto drained = ending.drained();
   loop.watch_signals({SIGTERM, SIGINT}, [&ending](int number) { ending.on_signal(number); });
   loop.post([&server] { server.start(); });
   std::thread io{[&loop] { loop.run(); }};
+  on_ready();
 
   const bool is_hurried = drained.get();
   const auto settle = std::clamp(shutdown_timeout, hurried_settle, longest_settle);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "http/loop.hpp"
 #include "http/server.hpp"
@@ -12,8 +13,8 @@
 namespace sluice::serve {
 
 enum class serve_result {
-  clean,               ///< everything was served and freed
-  transfers_unsettled, ///< the runtime keeps memory and threads: leave without joining them
+  clean,                ///< everything was served and freed
+  transfers_unsettled,  ///< the runtime keeps memory and threads: leave without joining them
   engine_failed,
 };
 
@@ -21,8 +22,8 @@ enum class serve_result {
 /// ones run to their end or, after `shutdown_timeout`, are aborted; then stops the runtime and closes the
 /// server. A second signal aborts what is open; a third has its default effect.
 /// Blocks the caller. Runs `loop` on a thread of its own. `server` is open and not started; its handler has the
-/// endpoints of `api`.
+/// endpoints of `api`. `on_ready` is called on the caller's thread once clients are served and signals are watched.
 serve_result serve_until_signalled(http::loop& loop, http::server& server, service& api,
-                                   std::chrono::milliseconds shutdown_timeout);
+                                   std::chrono::milliseconds shutdown_timeout, const std::function<void()>& on_ready);
 
 }  // namespace sluice::serve

@@ -33,8 +33,10 @@ service::service(http::loop& runs_on, runtime& serves, std::shared_ptr<const tok
       active{serves} {
   const auto& model = engine.info().model;
   model_name = options.served_model_name.empty() ? model.name : options.served_model_name;
-  system_fingerprint = "sluice-" SLUICE_VERSION "-" + model.name + "-" + model.dtype + "-" + std::to_string(options.seed);
-  started = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  system_fingerprint =
+      "sluice-" SLUICE_VERSION "-" + model.name + "-" + model.dtype + "-" + std::to_string(options.seed);
+  started =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // SplitMix64: neighbouring counters give unrelated seeds.

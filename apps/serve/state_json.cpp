@@ -80,20 +80,45 @@ struct total {
   std::uint64_t engine_totals::*value;
 };
 
-#define SLUICE_TOTAL(field) total{#field, &engine_totals::field}
-constexpr total totals[] = {
-    SLUICE_TOTAL(steps), SLUICE_TOTAL(boundaries), SLUICE_TOTAL(withdrawn_plans), SLUICE_TOTAL(flushed_stores),
-    SLUICE_TOTAL(boundary_excluded_loads), SLUICE_TOTAL(preemptions_capacity), SLUICE_TOTAL(preemptions_reset),
-    SLUICE_TOTAL(prompt_tokens), SLUICE_TOTAL(generation_tokens), SLUICE_TOTAL(recomputed_tokens),
-    SLUICE_TOTAL(scheduled_tokens), SLUICE_TOTAL(device_query_tokens), SLUICE_TOTAL(device_hit_tokens),
-    SLUICE_TOTAL(host_query_tokens), SLUICE_TOTAL(host_hit_tokens), SLUICE_TOTAL(finished_stop),
-    SLUICE_TOTAL(finished_length), SLUICE_TOTAL(finished_abort), SLUICE_TOTAL(finished_error), SLUICE_TOTAL(loads_ok),
-    SLUICE_TOTAL(loads_failed), SLUICE_TOTAL(loads_stale), SLUICE_TOTAL(loads_timed_out), SLUICE_TOTAL(stores_ok),
-    SLUICE_TOTAL(stores_failed), SLUICE_TOTAL(stores_stale), SLUICE_TOTAL(stores_timed_out),
-    SLUICE_TOTAL(loaded_bytes), SLUICE_TOTAL(stored_bytes), SLUICE_TOTAL(device_evictions),
-    SLUICE_TOTAL(host_evictions), SLUICE_TOTAL(refused_offers), SLUICE_TOTAL(resets_device_success),
-    SLUICE_TOTAL(resets_device_refused), SLUICE_TOTAL(resets_all_success), SLUICE_TOTAL(resets_all_refused),
-    SLUICE_TOTAL(invariant_violations)};
+#define SLUICE_TOTAL(field) \
+  total { #field, &engine_totals::field }
+constexpr total totals[] = {SLUICE_TOTAL(steps),
+                            SLUICE_TOTAL(boundaries),
+                            SLUICE_TOTAL(withdrawn_plans),
+                            SLUICE_TOTAL(flushed_stores),
+                            SLUICE_TOTAL(boundary_excluded_loads),
+                            SLUICE_TOTAL(preemptions_capacity),
+                            SLUICE_TOTAL(preemptions_reset),
+                            SLUICE_TOTAL(prompt_tokens),
+                            SLUICE_TOTAL(generation_tokens),
+                            SLUICE_TOTAL(recomputed_tokens),
+                            SLUICE_TOTAL(scheduled_tokens),
+                            SLUICE_TOTAL(device_query_tokens),
+                            SLUICE_TOTAL(device_hit_tokens),
+                            SLUICE_TOTAL(host_query_tokens),
+                            SLUICE_TOTAL(host_hit_tokens),
+                            SLUICE_TOTAL(finished_stop),
+                            SLUICE_TOTAL(finished_length),
+                            SLUICE_TOTAL(finished_abort),
+                            SLUICE_TOTAL(finished_error),
+                            SLUICE_TOTAL(loads_ok),
+                            SLUICE_TOTAL(loads_failed),
+                            SLUICE_TOTAL(loads_stale),
+                            SLUICE_TOTAL(loads_timed_out),
+                            SLUICE_TOTAL(stores_ok),
+                            SLUICE_TOTAL(stores_failed),
+                            SLUICE_TOTAL(stores_stale),
+                            SLUICE_TOTAL(stores_timed_out),
+                            SLUICE_TOTAL(loaded_bytes),
+                            SLUICE_TOTAL(stored_bytes),
+                            SLUICE_TOTAL(device_evictions),
+                            SLUICE_TOTAL(host_evictions),
+                            SLUICE_TOTAL(refused_offers),
+                            SLUICE_TOTAL(resets_device_success),
+                            SLUICE_TOTAL(resets_device_refused),
+                            SLUICE_TOTAL(resets_all_success),
+                            SLUICE_TOTAL(resets_all_refused),
+                            SLUICE_TOTAL(invariant_violations)};
 #undef SLUICE_TOTAL
 
 template <class Item>
@@ -116,17 +141,21 @@ http::json to_json(const engine_snapshot& state) {
   for (const auto& entry : totals) sums[std::string{entry.name}] = state.totals.*entry.value;
   const auto& blocks = state.blocks;
   const auto& slots = state.slots;
-  return {{"last_step", state.last_step.value},
-          {"is_idle", state.is_idle},
-          {"is_boundary_open", state.is_boundary_open},
-          {"requests", list_of(state.requests)},
-          {"transfers", list_of(state.transfers)},
-          {"blocks",
-           {{"free", blocks.free}, {"cached", blocks.cached}, {"held", blocks.held}, {"quarantined", blocks.quarantined}}},
-          {"slots",
-           {{"free", slots.free}, {"pending", slots.pending}, {"ready", slots.ready}, {"draining", slots.draining},
-            {"pinned", slots.pinned}}},
-          {"totals", std::move(sums)}};
+  return {
+      {"last_step", state.last_step.value},
+      {"is_idle", state.is_idle},
+      {"is_boundary_open", state.is_boundary_open},
+      {"requests", list_of(state.requests)},
+      {"transfers", list_of(state.transfers)},
+      {"blocks",
+       {{"free", blocks.free}, {"cached", blocks.cached}, {"held", blocks.held}, {"quarantined", blocks.quarantined}}},
+      {"slots",
+       {{"free", slots.free},
+        {"pending", slots.pending},
+        {"ready", slots.ready},
+        {"draining", slots.draining},
+        {"pinned", slots.pinned}}},
+      {"totals", std::move(sums)}};
 }
 
 }  // namespace sluice::serve

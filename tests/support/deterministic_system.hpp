@@ -48,6 +48,7 @@ class deterministic_system {
   deterministic_system& operator=(const deterministic_system&) = delete;
 
   ~deterministic_system() {
+    before_turn = [] {};
     for (auto& actor : spawned_)
       if (auto strong = caf::actor_cast<caf::strong_actor_ptr>(actor))
         compat::send_exit(strong, caf::make_error(caf::exit_reason::kill));
@@ -160,6 +161,9 @@ class deterministic_system {
 
   bool has_timer() { return scheduler_.has_pending_timeout(); }
 
+  // Called before every turn of an actor; may look at mailboxes.
+  std::function<void()> before_turn = [] {};
+
  private:
   static constexpr std::size_t max_steps = 100'000;
 
@@ -186,7 +190,10 @@ class deterministic_system {
     return actor.peek_at_next_mailbox_element() == nullptr ? 0 : actor.mailbox().queue().total_task_size();
   }
 
-  bool step() { return scheduler_.try_run_once(); }
+  bool step() {
+    before_turn();
+    return scheduler_.try_run_once();
+  }
 
   template <class Handle>
   bool step(const Handle& actor) {

@@ -36,7 +36,9 @@ class fake_runtime : public runtime {
     generation_request request;
     std::shared_ptr<request_sink> sink;
 
-    void say(const std::string& text, std::vector<token_id> tokens = {}) const { sink->delta({std::move(tokens), text}); }
+    void say(const std::string& text, std::vector<token_id> tokens = {}) const {
+      sink->delta({std::move(tokens), text});
+    }
     void finish(finish_reason reason, request_usage usage = {}, error failure = {}, std::string text = {}) const {
       sink->finished({reason, std::move(failure), std::move(text), usage});
     }

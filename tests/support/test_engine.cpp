@@ -67,6 +67,7 @@ test_engine::test_engine(engine_options engine_options)
 
 test_engine::~test_engine() {
   if (!::testing::Test::HasFatalFailure()) check_end();
+  system.before_turn = [] {};
 }
 
 scheduler_config test_engine::config() const {
@@ -119,6 +120,7 @@ void test_engine::spawn_actors() {
   } else {
     handler = system.spawn<preemption_handler, preemption_handler_state>(loader, storer, preemption);
   }
+  system.before_turn = [this] { watch_traffic(); };
   compat::anon_mail(connect_engine{loader, storer, handler, executor}).send(scheduler);
   system.run_all();
 }
@@ -152,6 +154,17 @@ void test_engine::run_step() {
   system.run_until([&] { return core_->snapshot().totals.steps > before; });
 }
 
+bool test_engine::run_until_tokens(request_id id, std::uint32_t num_tokens) {
+  return system.run_until([&] {
+    const auto found = request(id);
+    return found && found->num_tokens >= num_tokens;
+  });
+}
+
+bool test_engine::run_until_boundary() {
+  return system.run_until([&] { return core_->is_boundary_open(); });
+}
+
 void test_engine::abort(request_id id) { compat::anon_mail(client_gone{}).send(clients.at(id)); }
 
 reset_report test_engine::reset(bool reset_running_requests, bool reset_external) {
@@ -176,6 +189,53 @@ void test_engine::fail(transfer_id id, std::size_t num_good_copies) {
   EXPECT_TRUE(done) << (done ? "" : to_string(done.error()));
   system.run_all();
 }
+
+// -- traffic ------------------------------------------------------------------------------------------------------
+
+/// Every message is the next one of its actor at some turn.
+void test_engine::watch_traffic() {
+  const auto owner = [this](transfer_id id) {
+    for (const auto& transfer : core_->snapshot().transfers)
+      if (transfer.id == id) return transfer.request;
+    return request_id{};
+  };
+  if (const auto message = system.peek<stage_loads>(loader))
+    traffic_.add(transfer_direction::load, message->step, message->loads, owner);
+  if (const auto message = system.peek<submit_loads>(loader))
+    traffic_.add(transfer_direction::load, message->step, message->loads, owner);
+  if (const auto message = system.peek<submit_stores>(storer))
+    traffic_.add(transfer_direction::store, message->step, message->stores, owner);
+  if (const auto message = system.peek<flush_stores>(storer)) traffic_.add(*message);
+  if (const auto message = system.peek<execute_step>(executor)) traffic_.add(message->batch);
+}
+
+const traffic_recorder& test_engine::traffic() {
+  watch_traffic();
+  return traffic_;
+}
+
+std::vector<std::byte> test_engine::device_bytes(transfer_id id) {
+  std::vector<std::byte> bytes;
+  const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
+  for (const auto& copy : traffic().transfer(id).copies) {
+    const auto* from = pool_memory.view().data + copy.block.value * bytes_per_block;
+    bytes.insert(bytes.end(), from, from + copy.num_blocks * bytes_per_block);
+  }
+  return bytes;
+}
+
+std::vector<std::byte> test_engine::tier_bytes(transfer_id id) {
+  std::vector<std::byte> bytes;
+  const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
+  for (const auto& copy : traffic().transfer(id).copies) {
+    const auto first = std::size_t{copy.slot.value} * options.blocks_per_chunk + copy.first_block_in_chunk;
+    const auto* from = tier_memory.view().data + first * bytes_per_block;
+    bytes.insert(bytes.end(), from, from + copy.num_blocks * bytes_per_block);
+  }
+  return bytes;
+}
+
+// -- looking ------------------------------------------------------------------------------------------------------
 
 engine_snapshot test_engine::snapshot() { return core_->snapshot(); }
 std::vector<std::string> test_engine::faults() { return core_->check(); }
@@ -207,6 +267,10 @@ void test_engine::expect_reference(request_id id) const {
   EXPECT_EQ(record(id).tokens, reference(id)) << "request " << id.value;
 }
 
+void test_engine::end_at(std::vector<token_id> prompt, std::uint32_t position) {
+  model.script(std::move(prompt), {{position, model.info().end_tokens.at(0)}});
+}
+
 request_id test_engine::complete_request(std::vector<token_id> prompt, std::uint32_t max_tokens) {
   const auto id = submit(std::move(prompt), max_tokens);
   run_to_idle();
@@ -221,7 +285,8 @@ void test_engine::warm_host(const std::vector<token_id>& tokens) {
 
 void test_engine::check_end() {
   run_to_idle();
-  const auto last = complete_request(make_prompt(options.block_size + 1, 77), 2);
+  const auto capacity = (options.num_device_blocks - 1) * options.block_size;
+  const auto last = complete_request(make_prompt(std::min(options.block_size + 1, capacity - 1), 77), 2);
   expect_reference(last);
   const auto end = snapshot();
   EXPECT_TRUE(end.is_idle) << end.requests.size() << " requests and " << end.transfers.size() << " transfers are left";
@@ -234,6 +299,14 @@ void test_engine::check_end() {
   EXPECT_EQ(model.violations(), std::vector<std::string>{});
   for (const auto& [id, record] : records)
     EXPECT_EQ(record->num_terminal_events, 1U) << "terminal events of request " << id.value;
+}
+
+engine_options sized(std::uint32_t block_size, std::uint32_t blocks_per_chunk, std::uint32_t num_device_blocks) {
+  engine_options options;
+  options.block_size = block_size;
+  options.blocks_per_chunk = blocks_per_chunk;
+  options.num_device_blocks = num_device_blocks;
+  return options;
 }
 
 std::vector<token_id> make_prompt(std::size_t num_tokens, token_id first) {

@@ -24,6 +24,7 @@
 
 #include "checking_executor.hpp"
 #include "deterministic_system.hpp"
+#include "traffic_recorder.hpp"
 
 namespace sluice::testing {
 
@@ -39,6 +40,9 @@ struct engine_options {
   std::unique_ptr<tier_index> tier;  ///< in place of the host tier; needs as many slots
   bool has_fake_handler = false;     ///< the test answers boundaries itself, through `handler_probe`
 };
+
+/// The dimensions that most scenarios name.
+engine_options sized(std::uint32_t block_size, std::uint32_t blocks_per_chunk, std::uint32_t num_device_blocks);
 
 /// What a client saw.
 struct client_record {
@@ -66,6 +70,10 @@ class test_engine {
   void run_to_idle();
   /// One whole step: until the scheduler has sent the next batch, or until nothing goes on.
   void run_step();
+  /// Until the request has this many tokens, prompt included, of which the last one is not computed. The next step
+  /// has been dispatched then, unless a boundary holds it. False when the request ended before.
+  bool run_until_tokens(request_id id, std::uint32_t num_tokens);
+  bool run_until_boundary();
   void abort(request_id id);
   reset_report reset(bool reset_running_requests, bool reset_external);
   /// Puts the reset into the scheduler's mailbox; `last_reset` has the answer once it has come.
@@ -89,6 +97,14 @@ class test_engine {
   /// The output that the request must have, whatever happens to it.
   std::vector<token_id> reference(request_id id) const;
   void expect_reference(request_id id) const;
+  /// From now on the `position`-th output token, from 0, of requests with this prompt is the end token.
+  void end_at(std::vector<token_id> prompt, std::uint32_t position);
+
+  /// What the scheduler has sent up to now, delivered or not.
+  const traffic_recorder& traffic();
+  /// What now stands in the blocks, or the slots, of a recorded transfer.
+  std::vector<std::byte> device_bytes(transfer_id id);
+  std::vector<std::byte> tier_bytes(transfer_id id);
 
   /// Runs a request to its end and everything to idle. Returns its id.
   request_id complete_request(std::vector<token_id> prompt, std::uint32_t max_tokens);
@@ -122,9 +138,11 @@ class test_engine {
   scheduler_config config() const;
 
   void check_end();
+  void watch_traffic();
 
   scheduler_core* core_ = nullptr;  // owned by the scheduler actor; only looked at
   std::uint64_t last_request_ = 0;
+  traffic_recorder traffic_;
 };
 
 /// Tokens first, first + 1, ... modulo 250: distinct prompts for distinct `first`.

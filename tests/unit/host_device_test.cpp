@@ -228,24 +228,20 @@ TEST_F(host_device_test, streams_may_end_in_any_order_with_a_wait_pending) {
 }
 
 TEST_F(host_device_test, bandwidth_limits_hold_per_direction_and_are_shared_by_streams) {
-  auto limited = host::make_device({.load_gib_per_s = 0.5, .device_bytes = 64 * mib});
-  auto host_side = limited->allocate_host(16 * mib).value();
-  auto device_side = limited->allocate_device(16 * mib).value();
+  auto limited = host::make_device({.load_gib_per_s = 1.0 / 64, .device_bytes = mib});
+  auto from = limited->allocate_host(mib).value();
+  auto first_target = limited->allocate_device(mib / 2).value();
+  auto second_target = limited->allocate_device(mib / 2).value();
   auto first = limited->make_stream("first").value();
   auto second = limited->make_stream("second").value();
-  const auto half = [](const auto& owner, std::size_t which) {
-    return memory_view{owner.view().data + which * 8 * mib, 8 * mib};
-  };
-  const auto begin = clock::now();
   const auto ignore = [](const copy_outcome&) {};
-  ASSERT_TRUE(
-      first->enqueue_copies(one_copy(half(device_side, 0), half(host_side, 0), copy_direction::to_device), ignore));
-  ASSERT_TRUE(
-      second->enqueue_copies(one_copy(half(device_side, 1), half(host_side, 1), copy_direction::to_device), ignore));
+  const auto begin = clock::now();
+  ASSERT_TRUE(first->enqueue_copies(one_copy(first_target.view(), from.view(), copy_direction::to_device), ignore));
+  ASSERT_TRUE(second->enqueue_copies(one_copy(second_target.view(), from.view(), copy_direction::to_device), ignore));
   reach(*first);
   reach(*second);
-  // 16 MiB at 0.5 GiB/s take 31.25 ms.
-  EXPECT_GE(clock::now() - begin, 31ms);
+  // 1 MiB at 1/64 GiB/s takes 62.5 ms; each stream alone would take half of that.
+  EXPECT_GE(clock::now() - begin, 62ms);
 }
 
 TEST_F(host_device_test, latency_counts_once_per_batch) {

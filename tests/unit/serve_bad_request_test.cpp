@@ -14,6 +14,8 @@ struct bad_body {
   const char* mention;  ///< part of the message
 };
 
+void PrintTo(const bad_body& given, std::ostream* out) { *out << given.name; }
+
 std::string repeat(const std::string& text, int count) {
   std::string all;
   for (int i = 0; i < count; ++i) all += text;
@@ -32,7 +34,7 @@ const std::vector<bad_body>& bad_bodies() {
       {"deep_object", R"({"prompt":)" + repeat(R"({"a":)", 40), 400, nullptr, "deeper than 32"},
       {"not_utf8", "{\"prompt\":\"a\xff\"}", 400, nullptr, "UTF-8"},
       {"half_surrogate", R"({"prompt":"\ud800"})", 400, nullptr, "surrogate"},
-      {"nan", R"({"prompt":"a","temperature":NaN})", 400, nullptr, "column 28"},
+      {"nan", R"({"prompt":"a","temperature":NaN})", 400, nullptr, "column 29"},
       {"overflow", R"({"prompt":"a","temperature":1e999})", 400, nullptr, "1e999"},
       {"no_prompt", R"({"model":"tiny"})", 400, "prompt", "missing"},
       {"null_prompt", R"({"prompt":null})", 400, "prompt", "missing"},
@@ -62,7 +64,8 @@ const std::vector<bad_body>& bad_bodies() {
       {"text_stream", R"({"prompt":"a","stream":"yes"})", 400, "stream", "true, false"},
       {"options_type", R"({"prompt":"a","stream":true,"stream_options":1})", 400, "stream_options", "an object"},
       {"options_alone", R"({"prompt":"a","stream_options":{}})", 400, "stream_options", "stream true"},
-      {"options_unknown", R"({"prompt":"a","stream":true,"stream_options":{"x":1}})", 400, "stream_options.x", "unknown"},
+      {"options_unknown", R"({"prompt":"a","stream":true,"stream_options":{"x":1}})", 400, "stream_options.x",
+       "unknown"},
       {"options_unbuilt", R"({"prompt":"a","stream":true,"stream_options":{"continuous_usage_stats":true}})", 400,
        "stream_options.continuous_usage_stats", "not built"},
       {"ignore_eos_type", R"({"prompt":"a","ignore_eos":1})", 400, "ignore_eos", "true, false"},
@@ -96,7 +99,8 @@ TEST_P(serve_bad_body, gets_one_clear_error) {
   EXPECT_EQ(answer.status, given.status) << answer.body;
   const auto failure = answer.json().at("error");
   EXPECT_NE(failure.at("message").get<std::string>().find(given.mention), std::string::npos) << answer.body;
-  EXPECT_EQ(failure.at("param"), given.param == nullptr ? nlohmann::json{} : nlohmann::json(given.param)) << answer.body;
+  EXPECT_EQ(failure.at("param"), given.param == nullptr ? nlohmann::json{} : nlohmann::json(given.param))
+      << answer.body;
   EXPECT_TRUE(failure.at("code").is_string());
   EXPECT_TRUE(failure.at("type").is_string());
   EXPECT_LT(answer.body.size(), 1000u) << "what was given is not repeated in full";
@@ -115,6 +119,8 @@ struct refusal {
   const char* code;
 };
 
+void PrintTo(const refusal& given, std::ostream* out) { *out << given.name; }
+
 class serve_refusal : public serve_fixture, public ::testing::WithParamInterface<refusal> {};
 
 TEST_P(serve_refusal, of_the_runtime_becomes_an_answer) {
@@ -128,7 +134,8 @@ TEST_P(serve_refusal, of_the_runtime_becomes_an_answer) {
 
 INSTANTIATE_TEST_SUITE_P(all, serve_refusal,
                          ::testing::Values(refusal{"empty", {errc::prompt_empty, "e"}, 400, "prompt_empty"},
-                                           refusal{"length", {errc::prompt_too_long, "l"}, 400, "context_length_exceeded"},
+                                           refusal{
+                                               "length", {errc::prompt_too_long, "l"}, 400, "context_length_exceeded"},
                                            refusal{"argument", {errc::invalid_argument, "a"}, 400, "invalid_value"},
                                            refusal{"queue", {errc::queue_full, "q"}, 503, "queue_full"},
                                            refusal{"drain", {errc::shutting_down, "d"}, 503, "shutting_down"},

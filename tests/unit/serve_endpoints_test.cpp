@@ -11,7 +11,9 @@ using nlohmann::json;
 class serve_endpoints : public serve_fixture {};
 
 TEST_F(serve_endpoints, models_lists_the_served_one) {
-  start({}, {.served_model_name = "mine"});
+  serve::service_options options;
+  options.served_model_name = "mine";
+  start({}, options);
   const auto model = ask(get("/v1/models")).json()["data"].at(0);
   EXPECT_EQ(model["id"], "mine");
   EXPECT_EQ(model["object"], "model");
@@ -44,7 +46,8 @@ TEST_F(serve_endpoints, health_follows_the_engine) {
 
 TEST_F(serve_endpoints, reset_reports_each_named_cache) {
   start();
-  engine.report.caches = {{"device", false, 0, 0, {transfer_id{7}, transfer_id{9}}, 2, 1}, {"host", true, 5, 4096, {}, 0, 3}};
+  engine.report.caches = {{"device", false, 0, 0, {transfer_id{7}, transfer_id{9}}, 2, 1},
+                          {"host", true, 5, 4096, {}, 0, 3}};
   const auto answer = ask(post("/reset_prefix_cache?reset_running_requests=true&reset_external=1", ""));
   EXPECT_EQ(answer.status, 200) << "a reset that cannot be done now is no error";
   EXPECT_EQ(answer.json(), json::parse(R"({"success":false,"caches":{
@@ -84,7 +87,9 @@ TEST_F(serve_endpoints, unwanted_body) {
 }
 
 TEST_F(serve_endpoints, an_engine_that_does_not_answer_is_a_503) {
-  start({}, {.control_timeout = std::chrono::milliseconds{20}});
+  serve::service_options options;
+  options.control_timeout = std::chrono::milliseconds{20};
+  start({}, options);
   engine.answers_control = false;
   EXPECT_EQ(ask(post("/reset_prefix_cache", "")).status, 503);
   EXPECT_EQ(ask(get("/debug/state")).status, 503);
@@ -93,7 +98,15 @@ TEST_F(serve_endpoints, an_engine_that_does_not_answer_is_a_503) {
 TEST_F(serve_endpoints, debug_state_is_the_snapshot) {
   start();
   engine.state_now.last_step = step_id{42};
-  engine.state_now.requests = {{request_id{3}, request_phase::loading, waiting_reason::load_in_flight, attempt_id{1}, 20, 16, 2, {transfer_id{5}}, 0}};
+  engine.state_now.requests = {{request_id{3},
+                                request_phase::loading,
+                                waiting_reason::load_in_flight,
+                                attempt_id{1},
+                                20,
+                                16,
+                                2,
+                                {transfer_id{5}},
+                                0}};
   engine.state_now.transfers = {{transfer_id{5}, transfer_direction::load, request_id{3}, step_id{41}, 1, 1, false}};
   engine.state_now.blocks = {1, 2, 3, 4};
   engine.state_now.totals.boundary_excluded_loads = 6;
