@@ -6,6 +6,7 @@
 #pragma once
 
 #include <caf/all.hpp>
+#include <caf/logger.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -136,12 +137,33 @@ class state_actor : public Handle::base {
 
 }  // namespace detail
 
+// A thread that CAF did not start keeps a reference to the logger of the actor system it last worked with, and the
+// system's destructor waits for that. Stands around such work; inside an actor it does nothing.
+class thread_visit {
+ public:
+  thread_visit() = default;
+  thread_visit(const thread_visit&) = delete;
+  thread_visit& operator=(const thread_visit&) = delete;
+  ~thread_visit() {
+    if (is_inside_) return;
+#if SLUICE_CAF_1
+    caf::logger::current_logger(nullptr);
+#else
+    caf::logger::set_current_actor_system(nullptr);
+#endif
+  }
+
+ private:
+  bool is_inside_ = caf::logger::current_logger() != nullptr;
+};
+
 // Spawns an actor around a plain struct with `static constexpr const char* name`, a constructor
 // (Handle::pointer self, Args...) and `Handle::behavior_type make_behavior()`. The constructor runs in the caller;
 // what it throws leaves spawn. An exception out of a handler ends the actor with sec::runtime_error and its text, and
 // answers the request. Move-only arguments are fine. Any thread.
 template <class Handle, class State, class... Args>
 Handle spawn(caf::actor_system& system, Args&&... args) {
+  const thread_visit visit;
   return caf::actor_cast<Handle>(system.spawn<detail::state_actor<Handle, State>>(std::forward<Args>(args)...));
 }
 

@@ -39,6 +39,7 @@ tl::expected<void, gpu::error> put(tl::expected<T, gpu::error> made, T& target) 
 tl::expected<std::unique_ptr<engine>, error> engine::make(const engine_plan& plan, const runtime_options& options,
                                                           engine_parts parts) {
   std::unique_ptr<engine> made(new engine(plan, std::move(parts)));
+  const compat::thread_visit visit;  // the caller may end on another thread than the one that stops
   if (auto allocated = made->allocate(); !allocated)
     return tl::unexpected(error{errc::insufficient_memory, to_string(allocated.error())});
   made->config_ = make_config(options.num_actor_threads);
@@ -51,6 +52,7 @@ engine::engine(const engine_plan& plan, engine_parts parts) : plan_(plan), parts
 
 engine::~engine() {
   if (!system_) return;
+  const compat::thread_visit visit;
   compat::anon_mail(stop_watching{}).send(supervisor_);
   const auto reason = caf::make_error(caf::exit_reason::user_shutdown);
   compat::send_exit(scheduler_, reason);

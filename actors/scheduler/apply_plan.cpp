@@ -96,14 +96,15 @@ std::vector<transfer_job> apply_plan(scheduler_state& state, const step_plan& pl
 }
 
 void withdraw_plan(scheduler_state& state, const step_plan& plan) {
-  for (const auto& entry : plan.entries) {
-    auto& request = *state.requests.find(entry.request);
-    for (std::size_t g = 0; g < entry.new_blocks.size(); ++g)
-      for (std::size_t i = 0; i < entry.new_blocks[g].size(); ++i) {
+  // Backwards, so that blocks return to where they were in the free list.
+  for (auto entry = plan.entries.rbegin(); entry != plan.entries.rend(); ++entry) {
+    auto& request = *state.requests.find(entry->request);
+    for (std::size_t g = 0; g < entry->new_blocks.size(); ++g)
+      for (std::size_t i = 0; i < entry->new_blocks[g].size(); ++i) {
         state.pool.release(request.groups[g].table.back());
         request.groups[g].table.pop_back();
       }
-    request.num_dispatched_tokens -= entry.num_tokens;
+    request.num_dispatched_tokens -= entry->num_tokens;
   }
   for (auto admission = plan.admissions.rbegin(); admission != plan.admissions.rend(); ++admission) {
     auto& request = *state.requests.find(admission->request);
@@ -112,9 +113,9 @@ void withdraw_plan(scheduler_state& state, const step_plan& plan) {
     release_blocks(state, request);
     state.requests.apply(request, request_event::withdraw);
   }
-  for (const auto& admission : plan.admissions) {
-    if (!admission.load) continue;
-    const auto load = state.ledger.remove(admission.load->id);
+  for (auto admission = plan.admissions.rbegin(); admission != plan.admissions.rend(); ++admission) {
+    if (!admission->load) continue;
+    const auto load = state.ledger.remove(admission->load->id);
     state.offload_tier()->unpin(load->slots);
     for (auto block = load->blocks.rbegin(); block != load->blocks.rend(); ++block) state.pool.release(*block);
   }

@@ -66,8 +66,10 @@ void block_pool::forget(block_id id) {
   auto& block = blocks_[id.value];
   if (!block.is_indexed) return;
   index_.erase(block.key);
+  const bool is_cached = block.is_listed;
+  if (is_cached) unlink(id.value);
   block.is_indexed = false;
-  if (block.is_listed) --num_cached_;
+  if (is_cached) push_front(id.value);
 }
 
 std::uint64_t block_pool::forget_all() {

@@ -62,7 +62,7 @@ class block_pool {
   /// The epoch of an indexed block's content.
   epoch_id epoch(block_id block) const { return blocks_[block.value].epoch; }
 
-  /// Makes the content of `block` unfindable; used when it was found wrong.
+  /// Makes the content of `block` unfindable; used when it was found wrong. A cached block becomes the first free one.
   void forget(block_id block);
 
   /// Forgets all content. Returns how many blocks lost theirs. Only when nobody holds a block.

@@ -47,7 +47,10 @@ class deterministic_system {
   deterministic_system(const deterministic_system&) = delete;
   deterministic_system& operator=(const deterministic_system&) = delete;
 
-  ~deterministic_system() {
+  ~deterministic_system() { end_all(); }
+
+  // Kills all actors that are left, for owners of what the actors use. Nothing may be done with the system afterwards.
+  void end_all() {
     before_turn = [] {};
     for (auto& actor : spawned_)
       if (auto strong = caf::actor_cast<caf::strong_actor_ptr>(actor))
@@ -159,14 +162,15 @@ class deterministic_system {
   // Moves the clock; what is due becomes mail, and nothing runs. Returns the number of timers and timeouts that fired.
   std::size_t advance(std::chrono::nanoseconds duration) { return scheduler_.advance_time(duration); }
 
+  // Turns after which run_all and run_until give up.
+  static constexpr std::size_t max_steps = 100'000;
+
   bool has_timer() { return scheduler_.has_pending_timeout(); }
 
   // Called before every turn of an actor; may look at mailboxes.
   std::function<void()> before_turn = [] {};
 
  private:
-  static constexpr std::size_t max_steps = 100'000;
-
   struct config : caf::actor_system_config {
     explicit config(const configure_fn& configure) {
       if (configure) configure(*this);

@@ -67,7 +67,7 @@ test_engine::test_engine(engine_options engine_options)
 
 test_engine::~test_engine() {
   if (!::testing::Test::HasFatalFailure()) check_end();
-  system.before_turn = [] {};
+  system.end_all();
 }
 
 scheduler_config test_engine::config() const {
@@ -145,7 +145,8 @@ request_id test_engine::submit(std::vector<token_id> prompt, std::uint32_t max_t
 }
 
 void test_engine::run_to_idle() {
-  do system.run_all();
+  do
+    if (system.run_all() >= deterministic_system::max_steps) return;  // has failed
   while (device.run_everything() > 0 || system.num_pending() > 0);
 }
 
@@ -189,53 +190,6 @@ void test_engine::fail(transfer_id id, std::size_t num_good_copies) {
   EXPECT_TRUE(done) << (done ? "" : to_string(done.error()));
   system.run_all();
 }
-
-// -- traffic ------------------------------------------------------------------------------------------------------
-
-/// Every message is the next one of its actor at some turn.
-void test_engine::watch_traffic() {
-  const auto owner = [this](transfer_id id) {
-    for (const auto& transfer : core_->snapshot().transfers)
-      if (transfer.id == id) return transfer.request;
-    return request_id{};
-  };
-  if (const auto message = system.peek<stage_loads>(loader))
-    traffic_.add(transfer_direction::load, message->step, message->loads, owner);
-  if (const auto message = system.peek<submit_loads>(loader))
-    traffic_.add(transfer_direction::load, message->step, message->loads, owner);
-  if (const auto message = system.peek<submit_stores>(storer))
-    traffic_.add(transfer_direction::store, message->step, message->stores, owner);
-  if (const auto message = system.peek<flush_stores>(storer)) traffic_.add(*message);
-  if (const auto message = system.peek<execute_step>(executor)) traffic_.add(message->batch);
-}
-
-const traffic_recorder& test_engine::traffic() {
-  watch_traffic();
-  return traffic_;
-}
-
-std::vector<std::byte> test_engine::device_bytes(transfer_id id) {
-  std::vector<std::byte> bytes;
-  const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
-  for (const auto& copy : traffic().transfer(id).copies) {
-    const auto* from = pool_memory.view().data + copy.block.value * bytes_per_block;
-    bytes.insert(bytes.end(), from, from + copy.num_blocks * bytes_per_block);
-  }
-  return bytes;
-}
-
-std::vector<std::byte> test_engine::tier_bytes(transfer_id id) {
-  std::vector<std::byte> bytes;
-  const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
-  for (const auto& copy : traffic().transfer(id).copies) {
-    const auto first = std::size_t{copy.slot.value} * options.blocks_per_chunk + copy.first_block_in_chunk;
-    const auto* from = tier_memory.view().data + first * bytes_per_block;
-    bytes.insert(bytes.end(), from, from + copy.num_blocks * bytes_per_block);
-  }
-  return bytes;
-}
-
-// -- looking ------------------------------------------------------------------------------------------------------
 
 engine_snapshot test_engine::snapshot() { return core_->snapshot(); }
 std::vector<std::string> test_engine::faults() { return core_->check(); }

@@ -20,8 +20,8 @@ using ordinals = std::vector<std::uint32_t>;
 struct recorded_transfer {
   transfer_id id;
   transfer_direction direction = transfer_direction::store;
-  request_id request;                  ///< that it was created for
-  step_id step;                        ///< of the message
+  request_id request;  ///< that it was created for
+  step_id step;        ///< of the message
   std::vector<block_copy> copies;
   std::size_t num_batches_before = 0;  ///< batches that were sent before it
 
