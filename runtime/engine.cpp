@@ -94,9 +94,10 @@ void engine::spawn(const runtime_options& options) {
   preemption_options preemption;
   preemption.flush_timeout = options.flush_timeout;
   const auto boundary_timeout = preemption.query_timeout + preemption.flush_timeout + std::chrono::seconds{5};
-  scheduler_ = compat::spawn<scheduler_actor, scheduler_actor_state>(
-      *system_, std::make_unique<scheduler_core>(plan_.scheduler, std::move(tier)), boundary_timeout,
-      make_hooks(options.invariant_policy));
+  auto core = std::make_unique<scheduler_core>(plan_.scheduler, std::move(tier));
+  parts_.status->publish(core->numbers());
+  scheduler_ = compat::spawn<scheduler_actor, scheduler_actor_state>(*system_, std::move(core), boundary_timeout,
+                                                                     make_hooks(options.invariant_policy));
   auto* device = parts_.device.get();
   actors_.loads = compat::spawn<load_actor, load_actor_state>(*system_, scheduler_, stream_lease{device, load_.get()},
                                                               memory());
