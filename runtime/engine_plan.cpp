@@ -86,9 +86,9 @@ std::optional<error> resolve_tier(const runtime_options& options, std::uint64_t 
   if (options.host_tier_bytes > 0 && config.num_host_slots == 0)
     return error{errc::invalid_argument, "host_tier_bytes is " + text_of(options.host_tier_bytes) +
                                              ", allowed is 0 or at least one chunk of " + text_of(slot_bytes) + " bytes"};
-  if (plan.tier_bytes <= available) return std::nullopt;
-  return error{errc::insufficient_memory,
-               "the host tier asks for " + gib(plan.tier_bytes) + ", available are " + gib(available)};
+  if (options.host_tier_bytes <= available) return std::nullopt;
+  return error{errc::insufficient_memory, "the host tier asks for " + gib(options.host_tier_bytes) +
+                                              " of memory, available are " + gib(available)};
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ int serve_model(const serve::server_options& options) {
     const auto& failure = engine.error();
     return complain(failure.code == errc::invalid_argument ? exit_bad_option : exit_failed, failure.message);
   }
-  serve::service api{loop, **engine, tokens, {options.served_model_name, options.seed}};
+  const auto served_name = options.served_model_name.empty() ? options.model : options.served_model_name;
+  serve::service api{loop, **engine, tokens, {served_name, options.seed}};
   serve::add_endpoints(routes, api);
   const auto result = serve::serve_until_signalled(loop, server, api, options.shutdown_timeout,
                                                    [&] { announce(options, api, server.port()); });

@@ -21,7 +21,7 @@ struct host_copy_limits {
 
 struct server_options {
   std::string model = "tiny";
-  std::string served_model_name;  ///< empty: the model's name
+  std::string served_model_name;  ///< empty: `model`
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;  ///< 0: any free one
   std::string device = "auto";

@@ -66,7 +66,7 @@ TEST_F(engine_plan_test, refuses_a_tier_that_does_not_fit) {
   const auto planned = plan(3 * gib);
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code, errc::insufficient_memory);
-  EXPECT_EQ(planned.error().message, "the host tier asks for 4.00 GiB, available are 3.00 GiB");
+  EXPECT_EQ(planned.error().message, "the host tier asks for 4.00 GiB of memory, available are 3.00 GiB");
 }
 
 // Guards: without a tier nothing is reserved for one.
