@@ -143,8 +143,11 @@ class engine_runtime final : public runtime {
     if (!engine_) return {};
     const auto grace = std::max(deadline, least_grace);
     if (!wait_for(deadline, [this] { return open_->size() == 0; })) {
-      for (const auto& [id, actor] : open_->all()) abort(id);
-      wait_for(grace, [this] { return open_->size() == 0; });
+      // Again and again: a request that was being submitted meanwhile is not there the first time.
+      for (int round = 0; round < 10; ++round) {
+        for (const auto& [id, actor] : open_->all()) abort(id);
+        if (wait_for(grace / 10, [this] { return open_->size() == 0; })) break;
+      }
     }
     const auto is_settled = wait_for(grace, [this] { return status_->has_failed() || status_->numbers().is_idle != 0; });
     std::unique_lock lock(engine_mutex_);

@@ -2,6 +2,7 @@
 #include <sluice/actors/scheduler/scheduler_core.hpp>
 
 #include <algorithm>
+#include <functional>
 
 #include <sluice/actors/scheduler/apply_plan.hpp>
 #include <sluice/actors/scheduler/reset_caches.hpp>
@@ -175,13 +176,19 @@ void scheduler_core::cleared(const boundary_cleared& message) {
 void scheduler_core::boundary_failed(step_id step, errc code, std::vector<transfer_id> ids) {
   if (!is_boundary_open() || open_->plan.step != step)
     return report("boundary of step " + std::to_string(step.value) + " failed while it was not open");
+  const auto concerned = preempted_waiters_of(ids);
   withdraw();
   if (code == errc::older_load_pending) {
     report("a preempted request waits on a load that was created before step " + std::to_string(step.value));
-    for (auto id : ids) fail_waiters_of(id);
+    for (auto id : ids)
+      if (const auto* load = state_.ledger.find(id); load && load->direction == transfer_direction::load)
+        state_.ledger.give_up(id);
+    for (auto id : concerned) fail_for_older_load(id);
   } else if (code == errc::flush_timed_out) {
     give_up_unsettled(std::move(ids));
   }
+  // A lost actor is the supervisor's to deal with; planning again at once would only find it lost again.
+  if (code == errc::transfer_actor_lost) return send_tokens();
   run_steps();
 }
 
@@ -192,21 +199,24 @@ void scheduler_core::withdraw() {
   open_.reset();
 }
 
-/// The requests that were preempted although they wait on `load` end with an error. Their memory comes back when
-/// their transfers settle.
-void scheduler_core::fail_waiters_of(transfer_id load) {
-  const auto* record = state_.ledger.find(load);
-  if (record == nullptr || record->direction != transfer_direction::load) return;
+/// The preempted requests that wait on one of `loads`, or all its waiters if none of them was preempted. Never nobody:
+/// if the ids say nothing, every preempted request is concerned, so that the same boundary does not fail for ever.
+std::vector<request_id> scheduler_core::preempted_waiters_of(const std::vector<transfer_id>& loads) const {
   const auto& preempted = state_.unreported_preemptions;
   auto is_preempted = [&](request_id id) { return std::find(preempted.begin(), preempted.end(), id) != preempted.end(); };
-  auto waiters = record->waiters;
-  if (std::any_of(waiters.begin(), waiters.end(), is_preempted)) std::erase_if(waiters, std::not_fn(is_preempted));
-  state_.ledger.give_up(load);
-  for (auto id : waiters) {
-    const auto stores = state_.ledger.stores_of(id);
-    give_up_stores(state_, std::vector<transfer_id>(stores.begin(), stores.end()));
-    end(id, finish_reason::error, errc::older_load_pending, std::string(describe(errc::older_load_pending)));
-  }
+  std::vector<request_id> all;
+  for (auto id : loads)
+    if (const auto* record = state_.ledger.find(id)) all.insert(all.end(), record->waiters.begin(), record->waiters.end());
+  if (all.empty()) return preempted;
+  if (std::any_of(all.begin(), all.end(), is_preempted)) std::erase_if(all, std::not_fn(is_preempted));
+  return all;
+}
+
+/// The request's memory comes back when its transfers settle.
+void scheduler_core::fail_for_older_load(request_id id) {
+  const auto stores = state_.ledger.stores_of(id);
+  give_up_stores(state_, std::vector<transfer_id>(stores.begin(), stores.end()));
+  end(id, finish_reason::error, errc::older_load_pending, std::string(describe(errc::older_load_pending)));
 }
 
 /// Stores whose settlement already waits among the inputs are not given up.

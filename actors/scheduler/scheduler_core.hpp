@@ -106,7 +106,8 @@ class scheduler_core {
   void end(request_id id, finish_reason reason, errc code = errc::none, std::string message = {});
 
   void withdraw();
-  void fail_waiters_of(transfer_id load);
+  std::vector<request_id> preempted_waiters_of(const std::vector<transfer_id>& loads) const;
+  void fail_for_older_load(request_id id);
   void give_up_unsettled(std::vector<transfer_id> stores);
   void report(std::string what);
   template <class Message>
