@@ -8,6 +8,10 @@
 namespace sluice::http {
 namespace {
 
+// An answer does not repeat the whole of what a client sent.
+constexpr std::size_t max_message_bytes = 1024;
+constexpr std::size_t max_param_bytes = 256;
+
 std::string_view type_of(int status) {
   switch (status) {
     case 401: return "authentication_error";
@@ -35,9 +39,9 @@ api_error internal_fault(std::string_view cause) {
 
 json to_json(const api_error& failure) {
   return {{"error",
-           {{"message", failure.message},
+           {{"message", clip(failure.message, max_message_bytes)},
             {"type", type_of(failure.status)},
-            {"param", text_or_null(failure.param)},
+            {"param", text_or_null(clip(failure.param, max_param_bytes))},
             {"code", text_or_null(failure.code)}}}};
 }
 

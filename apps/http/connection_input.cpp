@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <string>
 #include <utility>
 
 #include <poll.h>
@@ -83,8 +84,10 @@ void connection::parse() {
         return;
       case parse_state::head_done: on_head(); break;
       case parse_state::body:
-        if (used == 0 && before == parse_state::body) return;
-        break;
+        if (used != 0 || before != parse_state::body) break;
+        if (input_.size() <= host_.limits.max_head_bytes) return;
+        return reject(431, "a chunk's extensions or the trailer fields exceed " +
+                               std::to_string(host_.limits.max_head_bytes) + " bytes");
       case parse_state::done: on_request(); return;
       case parse_state::failed: reject(parser_.failure().status, parser_.failure().message); return;
     }

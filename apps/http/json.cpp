@@ -70,13 +70,16 @@ json parse_json(std::string_view text) {
 
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-std::string describe(const json& value) {
-  if (value.is_array() && value.size() > 16) return "an array of " + std::to_string(value.size()) + " elements";
-  auto text = dump(value);
-  if (text.size() <= max_described_bytes) return text;
-  auto end = max_described_bytes;
+std::string clip(std::string text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  auto end = max_bytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
+}
+
+std::string describe(const json& value) {
+  if (value.is_array() && value.size() > 16) return "an array of " + std::to_string(value.size()) + " elements";
+  return clip(dump(value), max_described_bytes);
 }
 
 std::string quote(std::string_view text) { return dump(json(std::string{text})); }

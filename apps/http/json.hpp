@@ -29,6 +29,9 @@ json parse_json(std::string_view text);
 /// One line. Never throws: bytes that are not UTF-8 become the replacement character.
 std::string dump(const json& value);
 
+/// At most `max_bytes` of `text`, not cut inside a UTF-8 character; "..." follows if anything was cut.
+std::string clip(std::string text, std::size_t max_bytes);
+
 /// `value` as JSON for an error message, cut to a readable length.
 std::string describe(const json& value);
 

@@ -38,11 +38,13 @@ void require_ok(const std::string& what, const http_reply& reply) {
 
 reset_reply parse_reset_reply(std::string_view body) try {
   const json reply = json::parse(body);
-  const json& held_by = reply.at("caches").at("device").at("held_by");
+  const json& device = reply.at("caches").at("device");
+  const json& held_by = device.at("held_by");
   reset_reply result;
   result.success = reply.at("success").get<bool>();
   result.held_by_loads = held_by.at("loads").get<std::vector<std::uint64_t>>();
   result.held_by_running_requests = held_by.at("running_requests").get<std::uint64_t>();
+  result.num_stores_in_flight = device.at("stores_in_flight").get<std::uint64_t>();
   return result;
 } catch (const json::exception& error) {
   throw replay_error("a malformed reply to a reset (" + std::string(error.what()) + "): " + std::string(body));

@@ -20,6 +20,7 @@ struct reset_reply {
   bool success = false;
   std::vector<std::uint64_t> held_by_loads;
   std::uint64_t held_by_running_requests = 0;
+  std::uint64_t num_stores_in_flight = 0;
 };
 
 /// Throws replay_error when `body` is not the JSON that API.md promises.

@@ -39,7 +39,7 @@ referenced_request make_reference(const scenario_context& context, std::uint64_t
   return result;
 }
 
-/// False when the reset was refused or its boundary had no load of the same step to leave alone.
+/// False when the reset was refused, met a transfer, or its boundary had no load of the same step to leave alone.
 bool run_attempt(const scenario_context& context, const referenced_request& one, const referenced_request& other,
                  trial_row& row) {
   const engine_client& engine = context.engine;
@@ -58,7 +58,8 @@ bool run_attempt(const scenario_context& context, const referenced_request& one,
   if (!second_reason.empty()) throw replay_error("second stream: " + second_reason);
   engine.check_health();
   const engine_counters after = engine.counters();
-  if (!is_quiet || !reply.success || after.excluded_loads <= before.excluded_loads) return false;
+  const bool has_met_stores = !is_quiet || reply.num_stores_in_flight > 0;
+  if (has_met_stores || !reply.success || after.excluded_loads <= before.excluded_loads) return false;
 
   if (after.reset_preemptions <= before.reset_preemptions) throw replay_error("the reset preempted nobody");
   const double loaded = after.loaded_bytes - before.loaded_bytes;
@@ -78,7 +79,7 @@ void run_trial(scenario_context& context, std::size_t number) {
   const referenced_request other = make_reference(context, 301 + 2 * number);
   for (row.num_attempts = 1; row.num_attempts <= max_attempts; ++row.num_attempts) {
     if (run_attempt(context, one, other, row)) return context.out.add(row);
-    context.out.progress("same-step", "no load was created in the step of the preemption, once more");
+    context.out.progress("same-step", "the reset met a transfer, or no load was created in its step: once more");
   }
   throw replay_error("no step reported a preemption and created a load in " + std::to_string(max_attempts) +
                      " attempts");

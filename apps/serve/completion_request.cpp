@@ -14,7 +14,6 @@ namespace {
 using http::json;
 
 constexpr std::size_t max_stop_strings = 16;
-constexpr std::size_t max_label_bytes = 256;
 constexpr std::size_t max_salt_bytes = 4096;
 
 void read_prompt(const json& value, completion_request& request) {

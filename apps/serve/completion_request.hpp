@@ -3,6 +3,7 @@
 // The body of `POST /v1/completions`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@
 #include <sluice/runtime/runtime.hpp>
 
 namespace sluice::serve {
+
+inline constexpr std::size_t max_label_bytes = 256;  ///< of names that a client gives: model, request_id, X-Request-Id
 
 /// What a client asked for, each value checked by itself. Limits of the model are checked later.
 struct completion_request {

@@ -19,6 +19,13 @@ void check_model(const service& api, const std::string& model) {
                         "model_not_found", "model"};
 }
 
+// The header labels a request like the field request_id, so the same limit holds.
+void check_label(std::string_view label) {
+  if (label.size() <= max_label_bytes) return;
+  throw http::invalid_value("X-Request-Id", std::to_string(label.size()) + " bytes",
+                            "at most " + std::to_string(max_label_bytes) + " bytes");
+}
+
 std::vector<token_id> prompt_tokens(const service& api, completion_request& asked) {
   if (const auto* text = std::get_if<std::string>(&asked.prompt)) return api.text->encode(*text);
   auto tokens = std::get<std::vector<token_id>>(std::move(asked.prompt));
@@ -65,6 +72,7 @@ void complete(service& api, const http::exchange_ptr& call) {
   if (api.engine.state() == health::draining) {
     throw http::api_error{503, "the server is shutting down", "shutting_down"};
   }
+  check_label(call->asked().find("X-Request-Id"));
   auto asked = decode_completion_request(call->asked().body);
   auto request = to_generation(api, asked);
   const auto sink = std::make_shared<generation>(api, call, asked);

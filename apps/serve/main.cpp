@@ -69,7 +69,8 @@ int serve_model(const serve::server_options& options) {
   auto engine = start_runtime(options, tokens);
   if (!engine) {
     const auto& failure = engine.error();
-    return complain(failure.code == errc::invalid_argument ? exit_bad_option : exit_failed, failure.message);
+    if (failure.code == errc::invalid_argument) return complain(exit_bad_option, serve::in_option_names(failure.message));
+    return complain(exit_failed, failure.message);
   }
   const auto served_name = options.served_model_name.empty() ? options.model : options.served_model_name;
   serve::service api{loop, **engine, tokens, {served_name, options.seed}};

@@ -2,6 +2,8 @@
 #include "serve/options.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -128,6 +130,21 @@ std::string describe(const server_options& options) {
     text += "  " + entry.name + " = " + (entry.value(copy) ? "true" : "false") + "\n";
   }
   return text;
+}
+
+std::string in_option_names(std::string complaint) {
+  static constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"num_device_blocks ", "--num-gpu-blocks-override "},
+      {"device_memory_fraction ", "--gpu-memory-utilization "},
+      {"host_tier_bytes ", "--kv-offloading-size in bytes "},
+      {"max_model_len ", "--max-model-len "},
+      {"max_num_seqs ", "--max-num-seqs "},
+      {"max_num_batched_tokens ", "--max-num-batched-tokens "},
+  };
+  for (const auto& [field, option] : names) {
+    if (complaint.starts_with(field)) complaint.replace(0, field.size(), option);
+  }
+  return complaint;
 }
 
 }  // namespace sluice::serve

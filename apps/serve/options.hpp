@@ -47,4 +47,7 @@ std::variant<server_options, early_exit> parse_options(int argc, const char* con
 /// One line per option, as resolved.
 std::string describe(const server_options& options);
 
+/// The complaint of runtime::start about a field of its options, in the words of the command line.
+std::string in_option_names(std::string complaint);
+
 }  // namespace sluice::serve

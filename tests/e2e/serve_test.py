@@ -118,7 +118,8 @@ class Refusal(unittest.TestCase):
             with self.subTest(options=words):
                 self.assert_ends_with_one_line(2, words[:1], *words)
         with self.subTest("longer than the pool holds"):
-            self.assert_ends_with_one_line(2, ["100000"], "--port", "0", *SMALL, "--max-model-len", "100000")
+            self.assert_ends_with_one_line(2, ["--max-model-len is 100000, allowed is 1 to 5104"],
+                                           "--port", "0", *SMALL, "--max-model-len", "100000")
 
     def test_bad_bodies_get_400_and_the_server_goes_on(self):
         with Server(*SMALL) as server:

@@ -85,10 +85,12 @@ TEST(replay_completion, makes_the_same_prompt_from_the_same_seed) {
 
 TEST(replay_completion, reads_the_reply_to_a_reset) {
   const reset_reply reply = parse_reset_reply(
-      R"({"success": false, "caches": {"device": {"reset": false, "held_by": {"loads": [7, 9], "running_requests": 1}}}})");
+      R"({"success": false, "caches": {"device": {"reset": false, "held_by": {"loads": [7, 9], "running_requests": 1},
+          "stores_in_flight": 3}}})");
   EXPECT_FALSE(reply.success);
   EXPECT_EQ(reply.held_by_loads, (std::vector<std::uint64_t>{7, 9}));
   EXPECT_EQ(reply.held_by_running_requests, 1U);
+  EXPECT_EQ(reply.num_stores_in_flight, 3U);
   EXPECT_THROW(parse_reset_reply(R"({"success": true})"), replay_error);
 }
 

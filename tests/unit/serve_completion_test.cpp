@@ -201,6 +201,15 @@ TEST_F(serve_completion, the_request_id_field_is_echoed_and_labels_the_request) 
   EXPECT_TRUE(ask(get("/nowhere", "X-Request-Id: mine-2\r\n")).has("X-Request-Id: mine-2"));
 }
 
+TEST_F(serve_completion, a_long_label_in_the_header_is_refused_like_one_in_the_field) {
+  engine.on_submit = [](const auto& asked) { asked.finish(finish_reason::stop); };
+  const auto header = [](int size) { return "X-Request-Id: " + std::string(size, 'x') + "\r\n"; };
+  EXPECT_EQ(ask(post("/v1/completions", R"({"prompt":"a"})", header(256))).status, 200);
+  const auto answer = ask(post("/v1/completions", R"({"prompt":"a"})", header(257)));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.json()["error"]["param"], "X-Request-Id");
+}
+
 TEST_F(serve_completion, text_that_is_not_utf8_cannot_break_an_answer) {
   engine.on_submit = [](const auto& asked) { asked.finish(finish_reason::stop, {}, {}, "a\xff"); };
   const auto answer = complete(R"({"prompt":"a"})");

@@ -157,6 +157,15 @@ TEST(serve_options, help_lists_what_is_built_and_nothing_else) {
   }
 }
 
+// What only the engine can judge is told in the same words.
+TEST(serve_options, a_complaint_of_the_engine_names_the_option) {
+  EXPECT_EQ(in_option_names("max_model_len is 6000, allowed is 1 to 5104"),
+            "--max-model-len is 6000, allowed is 1 to 5104");
+  EXPECT_EQ(in_option_names("host_tier_bytes is 100, allowed is 0 or more"),
+            "--kv-offloading-size in bytes is 100, allowed is 0 or more");
+  EXPECT_EQ(in_option_names("the model has 2 KV groups"), "the model has 2 KV groups");
+}
+
 TEST(serve_options, version) {
   const auto version = refused({"--version"});
   EXPECT_EQ(version.exit_code, 0);
