@@ -59,6 +59,7 @@ SLUICE_INSPECT(current_step_loads, step);
 SLUICE_INSPECT(step_load_ids, step, ids);
 SLUICE_INSPECT(flush_stores, step, ids);
 SLUICE_INSPECT(stores_flushed, step);
+SLUICE_INSPECT(plan_again);
 SLUICE_INSPECT(execute_step, batch);
 SLUICE_INSPECT(submit_loads, step, loads, after_step);
 SLUICE_INSPECT(submit_stores, step, stores, after_step);

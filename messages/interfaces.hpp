@@ -60,7 +60,8 @@ using scheduler_actor = compat::typed_actor<        //
     caf::result<void>(step_enqueued),               // from the executor
     caf::result<void>(step_result),                 // from the executor
     caf::result<void>(step_failed),                 // from the executor
-    caf::result<void>(transfers_settled)>;          // from the load and the store actor
+    caf::result<void>(transfers_settled),           // from the load and the store actor
+    caf::result<void>(plan_again)>;                 // from itself
 
 /// Watches the five actors above; the end of any of them is the end of the engine.
 using supervisor_actor = compat::typed_actor<  //
@@ -89,6 +90,7 @@ SLUICE_TYPE_ID(sluice, sluice::current_step_loads)
 SLUICE_TYPE_ID(sluice, sluice::step_load_ids)
 SLUICE_TYPE_ID(sluice, sluice::flush_stores)
 SLUICE_TYPE_ID(sluice, sluice::stores_flushed)
+SLUICE_TYPE_ID(sluice, sluice::plan_again)
 SLUICE_TYPE_ID(sluice, sluice::execute_step)
 SLUICE_TYPE_ID(sluice, sluice::submit_loads)
 SLUICE_TYPE_ID(sluice, sluice::submit_stores)

@@ -102,6 +102,9 @@ struct stores_flushed {
   step_id step;
 };
 
+/// Scheduler to itself, a while after a boundary ended with transfer_actor_lost: the actor may have been slow only.
+struct plan_again {};
+
 // -- dispatch ---------------------------------------------------------------------------------------------------
 
 struct execute_step {

@@ -34,7 +34,8 @@ class engine {
   static tl::expected<std::unique_ptr<engine>, error> make(const engine_plan& plan, const runtime_options& options,
                                                            engine_parts parts);
 
-  /// Ends the actors and waits for them. Only when no transfer is in flight; otherwise the engine is to be leaked.
+  /// Ends the actors, then the streams, which run what they hold; blocks until then. An engine whose transfers do not
+  /// end is to be leaked instead.
   ~engine();
 
   caf::actor_system& system() { return *system_; }

@@ -93,10 +93,9 @@ class engine_runtime final : public runtime {
 
   tl::expected<request_id, error> submit(generation_request request, std::shared_ptr<request_sink> sink) override {
     if (status_->has_failed()) return tl::unexpected(status_->failure());
-    if (is_draining_) return tl::unexpected(error{errc::shutting_down, std::string(describe(errc::shutting_down))});
     if (auto fault = check_request(request, info_)) return tl::unexpected(*fault);
     std::shared_lock lock(engine_mutex_);
-    if (!engine_) return tl::unexpected(error{errc::shutting_down, std::string(describe(errc::shutting_down))});
+    if (is_draining_ || !engine_) return tl::unexpected(error{errc::shutting_down, std::string(describe(errc::shutting_down))});
     const auto id = open_->reserve();
     if (!id) return tl::unexpected(error{errc::queue_full, std::string(describe(errc::queue_full))});
     request_setup setup;
@@ -139,8 +138,11 @@ class engine_runtime final : public runtime {
 
   tl::expected<void, error> stop(milliseconds deadline) override {
     std::lock_guard stopping(stopping_);
-    begin_drain();
-    if (!engine_) return {};
+    {
+      std::unique_lock lock(engine_mutex_);  // every submission either has its place by now or is refused
+      is_draining_ = true;
+      if (!engine_) return {};
+    }
     const auto grace = std::max(deadline, least_grace);
     if (!wait_for(deadline, [this] { return open_->size() == 0; })) {
       // Again and again: a request that was being submitted meanwhile is not there the first time.
@@ -150,8 +152,8 @@ class engine_runtime final : public runtime {
       }
     }
     const auto is_settled = wait_for(grace, [this] { return status_->has_failed() || status_->numbers().is_idle != 0; });
-    std::unique_lock lock(engine_mutex_);
-    auto ended = std::move(engine_);
+    // Ended outside the lock: callbacks that it runs may ask again.
+    auto ended = take_engine();
     if (status_->has_failed()) return tl::unexpected(status_->failure());
     if (is_settled) return {};
     const auto numbers = status_->numbers();
@@ -165,10 +167,18 @@ class engine_runtime final : public runtime {
   template <class Query, class Answer>
   void ask(Query query, std::function<void(const Answer&)> done) {
     std::shared_lock lock(engine_mutex_);
-    if (!engine_) return done(Answer{});
+    if (!engine_) {
+      lock.unlock();
+      return done(Answer{});
+    }
     compat::spawn<supervisor_actor, question_actor_state<Query, Answer>>(
         engine_->system(), engine_->scheduler(), std::move(query),
         [done = std::move(done)](const std::optional<Answer>& answer) { done(answer.value_or(Answer{})); });
+  }
+
+  std::unique_ptr<engine> take_engine() {
+    std::unique_lock lock(engine_mutex_);
+    return std::move(engine_);
   }
 
   static void end_with(const request_actor& actor, request_id id, const error& failure) {

@@ -44,11 +44,9 @@ text_assembler::text_assembler(std::vector<std::string> stops) : stops_(std::mov
 std::string text_assembler::add(std::string_view bytes) {
   undecoded_.append(bytes);
   decode(false);
-  std::size_t match = std::string::npos;
-  for (const auto& stop : stops_) match = std::min(match, held_.find(stop));
-  if (match != std::string::npos) {
+  if (const auto match = first_match()) {
     is_stopped_ = true;
-    return std::exchange(held_, {}).substr(0, match);
+    return std::exchange(held_, {}).substr(0, *match);
   }
   const auto num_certain = held_.size() - num_held_back();
   auto text = held_.substr(0, num_certain);
@@ -71,6 +69,22 @@ void text_assembler::decode(bool is_last) {
     at += found.num_bytes;
   }
   undecoded_.erase(0, at);
+}
+
+/// Where the match begins that is complete first; of several the longest. So the text does not depend on where tokens
+/// end.
+std::optional<std::size_t> text_assembler::first_match() const {
+  std::optional<std::size_t> first;
+  std::size_t first_end = std::string::npos;
+  for (const auto& stop : stops_) {
+    const auto at = held_.find(stop);
+    if (at == std::string::npos) continue;
+    const auto end = at + stop.size();
+    if (end > first_end || (end == first_end && at >= *first)) continue;
+    first = at;
+    first_end = end;
+  }
+  return first;
 }
 
 /// The longest end of `held_` that a stop string begins with.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,8 @@ class text_assembler {
   explicit text_assembler(std::vector<std::string> stops);
 
   /// Appends a token's bytes and returns the text that is certain now. After a stop string was met, that is the text
-  /// before the earliest match, and `is_stopped` is true; nothing may be added then.
+  /// before the match that was complete first (of several the longest), and `is_stopped` is true; nothing may be added
+  /// then.
   std::string add(std::string_view bytes);
 
   /// The output ended without a stop string: returns all that was held back.
@@ -25,6 +27,7 @@ class text_assembler {
 
  private:
   void decode(bool is_last);
+  std::optional<std::size_t> first_match() const;
   std::size_t num_held_back() const;
 
   std::vector<std::string> stops_;

@@ -66,7 +66,6 @@ void admit(scheduler_state& state, const planned_admission& admission, std::vect
   request.epoch = admission.epoch;
   request.num_computed_tokens = admission.num_computed_tokens;
   request.num_dispatched_tokens = admission.num_computed_tokens;
-  count_query(state, request, admission);
   state.requests.apply(request,
                        admission.is_loading() ? request_event::admit_loading : request_event::admit_running);
 }
@@ -93,6 +92,10 @@ std::vector<transfer_job> apply_plan(scheduler_state& state, const step_plan& pl
   for (const auto& entry : plan.entries) extend_table(state, entry);
   if (auto* tier = state.offload_tier()) tier->touch(plan.touched);
   return jobs;
+}
+
+void count_queries(scheduler_state& state, const step_plan& plan) {
+  for (const auto& admission : plan.admissions) count_query(state, *state.requests.find(admission.request), admission);
 }
 
 void withdraw_plan(scheduler_state& state, const step_plan& plan) {

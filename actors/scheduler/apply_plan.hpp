@@ -12,6 +12,10 @@ namespace sluice::inline v0 {
 /// `plan.failures` are the caller's to end. Returns the jobs of the loads created.
 std::vector<transfer_job> apply_plan(scheduler_state& state, const step_plan& plan);
 
+/// Counts the prefix queries and hits of the plan's admissions, once per request. At dispatch: a withdrawn admission
+/// used nothing of what it found.
+void count_queries(scheduler_state& state, const step_plan& plan);
+
 /// Undoes the admissions, allocations, loads and pins of an applied plan that will not be dispatched. Preemptions,
 /// attempts, evictions and failures stand.
 void withdraw_plan(scheduler_state& state, const step_plan& plan);

@@ -6,6 +6,13 @@
 
 namespace sluice::inline v0 {
 
+namespace {
+
+/// Long enough for the supervisor to end the engine, short enough not to be noticed when the actor was only slow.
+constexpr std::chrono::milliseconds lost_actor_pause{100};
+
+}  // namespace
+
 scheduler_actor_state::scheduler_actor_state(scheduler_actor::pointer self_pointer,
                                              std::unique_ptr<scheduler_core> scheduler,
                                              std::chrono::nanoseconds timeout, scheduler_hooks scheduler_hooks)
@@ -52,6 +59,10 @@ scheduler_actor::behavior_type scheduler_actor_state::make_behavior() {
         core->settled(message);
         progress();
       },
+      [this](const plan_again&) {
+        core->plan_again();
+        progress();
+      },
   };
 }
 
@@ -82,6 +93,8 @@ void scheduler_actor_state::send(step_boundary& message) {
           [this, step](const caf::error& reason) {
             const auto code = compat::code_of<errc>(reason).value_or(errc::transfer_actor_lost);
             core->boundary_failed(step, code, compat::context_of<std::vector<transfer_id>>(reason));
+            if (code == errc::transfer_actor_lost)
+              compat::mail(self, plan_again{}).delay(lost_actor_pause).send(scheduler_actor{self});
             progress();
           });
 }

@@ -96,6 +96,7 @@ void scheduler_core::dispatch(bool are_loads_staged) {
   state_.unreported_preemptions.clear();
   ++state_.totals.steps;
   const auto& plan = open_->plan;
+  count_queries(state_, plan);
   const auto after_step = state_.last_sent_step;
   if (!plan.entries.empty()) {
     state_.last_sent_step = plan.step;
@@ -187,9 +188,15 @@ void scheduler_core::boundary_failed(step_id step, errc code, std::vector<transf
   } else if (code == errc::flush_timed_out) {
     give_up_unsettled(std::move(ids));
   }
-  // A lost actor is the supervisor's to deal with; planning again at once would only find it lost again.
-  if (code == errc::transfer_actor_lost) return send_tokens();
-  run_steps();
+  // Planning again at once would only find the actor lost again.
+  if (code == errc::transfer_actor_lost)
+    send_tokens();
+  else
+    run_steps();
+}
+
+void scheduler_core::plan_again() {
+  if (!open_) run_steps();
 }
 
 void scheduler_core::withdraw() {

@@ -61,8 +61,12 @@ class scheduler_core {
   void failed(const step_failed& message);
 
   void cleared(const boundary_cleared& message);
-  /// `code` is older_load_pending, flush_timed_out or transfer_actor_lost; `ids` are the transfers it names.
+  /// `code` is older_load_pending, flush_timed_out or transfer_actor_lost; `ids` are the transfers it names. After
+  /// transfer_actor_lost nothing is planned before the next input or `plan_again`, which the caller owes.
   void boundary_failed(step_id step, errc code, std::vector<transfer_id> ids);
+
+  /// Goes on after a boundary lost an actor.
+  void plan_again();
 
   std::vector<outgoing> take_outgoing();
 

@@ -114,6 +114,7 @@ class planner {
       return true;
     }
     const auto match = match_prefix(state_, overlay_, planned_loading_, request);
+    if (joins_older_load_unreported(request, match)) return wait(request, waiting_reason::load_in_flight);
     const auto is_loading = !match.joined_loads.empty() || match.num_tier_blocks > 0;
     if (!is_loading && budget_ == 0) return false;
     if (!fits(request, match)) {
@@ -122,6 +123,16 @@ class planner {
     }
     admit(request, match);
     return true;
+  }
+
+  /// A plan was withdrawn and this request's preemption is still to be reported: until then a load that it waited on
+  /// would look like one it should not have, unless this plan creates it.
+  bool joins_older_load_unreported(const request_record& request, const prefix_match& match) const {
+    const auto& unreported = state_.unreported_preemptions;
+    if (std::find(unreported.begin(), unreported.end(), request.params.id) == unreported.end()) return false;
+    const auto first_of_plan = state_.ledger.next_id();
+    return std::any_of(match.joined_loads.begin(), match.joined_loads.end(),
+                       [&](transfer_id load) { return load < first_of_plan; });
   }
 
   bool wait(const request_record& request, waiting_reason reason) {

@@ -126,6 +126,21 @@ TEST(text_assembler, the_earliest_match_counts) {
   EXPECT_EQ(deltas({"ABAB"}, {"AB"}), (texts{""}));
 }
 
+// Guards: the same text wherever tokens end, also when one stop string contains another.
+TEST(text_assembler, the_match_that_is_complete_first_counts_at_any_token_border) {
+  for (const std::vector<std::string>& tokens :
+       {std::vector<std::string>{"ABCDEF"}, {"AB", "CD", "EF"}, {"A", "BCDE", "F"}, {"A", "B", "C", "D", "E", "F"}}) {
+    text_assembler text({"ABCDEF", "CD"});
+    std::string all;
+    for (const auto& token : tokens) {
+      all += text.add(token);
+      if (text.is_stopped()) break;
+    }
+    EXPECT_TRUE(text.is_stopped());
+    EXPECT_EQ(all, "AB");
+  }
+}
+
 // Guards: stop strings that overlap, or begin alike.
 TEST(text_assembler, overlapping_stop_strings) {
   EXPECT_EQ(deltas({"AB", "CD", "EF"}, {"CDE", "DEF"}), (texts{"AB", "", ""}));
