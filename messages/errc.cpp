@@ -11,6 +11,7 @@ std::string_view to_string(errc code) {
     case errc::prompt_too_long: return "prompt_too_long";
     case errc::queue_full: return "queue_full";
     case errc::shutting_down: return "shutting_down";
+    case errc::asleep: return "asleep";
     case errc::insufficient_memory: return "insufficient_memory";
     case errc::out_of_blocks: return "out_of_blocks";
     case errc::unknown_request: return "unknown_request";
@@ -35,6 +36,7 @@ std::string_view describe(errc code) {
     case errc::prompt_too_long: return "Prompt and requested output do not fit the model's context.";
     case errc::queue_full: return "Too many requests are waiting.";
     case errc::shutting_down: return "The server is shutting down.";
+    case errc::asleep: return "The engine is asleep.";
     case errc::insufficient_memory: return "There is too little memory for the configured tiers.";
     case errc::out_of_blocks: return "The request cannot fit beside blocks that are quarantined.";
     case errc::unknown_request: return "There is no request with this id.";

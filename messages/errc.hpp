@@ -16,6 +16,7 @@ enum class errc : std::uint8_t {
   prompt_too_long,         ///< prompt and requested output do not fit the model's context
   queue_full,              ///< more requests wait than the configured bound allows
   shutting_down,           ///< the runtime no longer accepts requests
+  asleep,                  ///< the engine sleeps and is told to refuse requests then
   insufficient_memory,     ///< the machine has too little memory for the configured tiers
   out_of_blocks,           ///< a request cannot fit beside blocks that are quarantined
   unknown_request,         ///< no request with that id

@@ -37,6 +37,7 @@ using preemption_handler = compat::typed_actor<     //
 /// Runs the model.
 using executor_actor = compat::typed_actor<  //
     caf::result<void>(execute_step),         // answered by step_enqueued, then step_result or step_failed
+    caf::result<memory_changed>(change_memory),  // from the scheduler, with nothing in flight
     caf::result<void>(compute_reached)>;     // from the compute stream's thread
 
 /// Where the scheduler sends. Told once, before the first request.
@@ -55,12 +56,20 @@ using scheduler_actor = compat::typed_actor<        //
     caf::result<void>(abort_request),               // from a request actor
     caf::result<void>(finish_request),              // from a request actor
     caf::result<reset_report>(reset_prefix_cache),  // applied between two steps
+    caf::result<control_report>(pause_engine),      // answered when everything is at rest
+    caf::result<control_report>(resume_engine),     // applied between two steps
+    caf::result<control_report>(sleep_engine),      // answered when memory is given back
+    caf::result<control_report>(wake_engine),       // answered when memory is back
     caf::result<engine_snapshot>(snapshot_query),   // at once
     caf::result<integrity_report>(integrity_query), // at once
     caf::result<void>(step_enqueued),               // from the executor
     caf::result<void>(step_result),                 // from the executor
     caf::result<void>(step_failed),                 // from the executor
     caf::result<void>(transfers_settled),           // from the load and the store actor
+    caf::result<void>(lookups_answered),            // from a tier
+    caf::result<void>(check_transfers),             // from itself
+    caf::result<void>(wait_expired),                // from itself
+    caf::result<void>(control_expired),             // from itself
     caf::result<void>(plan_again)>;                 // from itself
 
 /// Watches the five actors above; the end of any of them is the end of the engine.
@@ -73,6 +82,7 @@ SLUICE_BEGIN_TYPE_IDS(sluice, SLUICE_FIRST_TYPE_ID)
 SLUICE_TYPE_ID(sluice, sluice::errc)
 SLUICE_TYPE_ID(sluice, std::vector<sluice::transfer_id>)
 SLUICE_TYPE_ID(sluice, sluice::reset_report)
+SLUICE_TYPE_ID(sluice, sluice::control_report)
 SLUICE_TYPE_ID(sluice, sluice::engine_snapshot)
 SLUICE_TYPE_ID(sluice, sluice::integrity_report)
 SLUICE_TYPE_ID(sluice, sluice::connect_engine)
@@ -91,6 +101,16 @@ SLUICE_TYPE_ID(sluice, sluice::step_load_ids)
 SLUICE_TYPE_ID(sluice, sluice::flush_stores)
 SLUICE_TYPE_ID(sluice, sluice::stores_flushed)
 SLUICE_TYPE_ID(sluice, sluice::plan_again)
+SLUICE_TYPE_ID(sluice, sluice::pause_engine)
+SLUICE_TYPE_ID(sluice, sluice::resume_engine)
+SLUICE_TYPE_ID(sluice, sluice::sleep_engine)
+SLUICE_TYPE_ID(sluice, sluice::wake_engine)
+SLUICE_TYPE_ID(sluice, sluice::lookups_answered)
+SLUICE_TYPE_ID(sluice, sluice::check_transfers)
+SLUICE_TYPE_ID(sluice, sluice::wait_expired)
+SLUICE_TYPE_ID(sluice, sluice::control_expired)
+SLUICE_TYPE_ID(sluice, sluice::change_memory)
+SLUICE_TYPE_ID(sluice, sluice::memory_changed)
 SLUICE_TYPE_ID(sluice, sluice::execute_step)
 SLUICE_TYPE_ID(sluice, sluice::submit_loads)
 SLUICE_TYPE_ID(sluice, sluice::submit_stores)

@@ -4,6 +4,7 @@
 // are serialised stands in inspect.hpp, who answers which one in interfaces.hpp.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,10 +34,40 @@ struct finish_request {
   std::uint32_t num_output_tokens = 0;
 };
 
-/// Answered with a `reset_report`.
+/// Answered with a `reset_report`. With a `wait` above zero the device's reset waits that long for the loads that hold
+/// blocks, and nothing new is loaded meanwhile.
 struct reset_prefix_cache {
   bool reset_running_requests = false;
-  bool reset_external = false;
+  bool reset_external = false;  ///< every tier too
+  bool reset_device = true;
+  std::chrono::nanoseconds wait{0};
+};
+
+/// Stop admitting requests; answered with a `control_report` once the steps in flight are committed, all loads have
+/// settled and the named caches are cleared, or after `timeout`. A pause holds no later command.
+struct pause_engine {
+  pause_mode mode = pause_mode::abort;
+  bool clear_cache = true;  ///< the device's
+  bool clear_tiers = true;
+  std::chrono::nanoseconds timeout = std::chrono::seconds{60};
+};
+
+/// Go on. Cancels an unfinished pause or sleep; harmless while running. Answered at once with a `control_report`.
+struct resume_engine {};
+
+/// Pause, clear the device's cache and give device memory back once no transfer touches it. Answered with a
+/// `control_report`. If a cache cannot be reset nothing is given back.
+struct sleep_engine {
+  std::uint32_t level = 1;  ///< 1: the KV cache, 2: the model's weights too
+  pause_mode mode = pause_mode::abort;
+  bool clear_tiers = true;
+  std::chrono::nanoseconds timeout = std::chrono::seconds{60};
+};
+
+/// Take memory back; when all of it is back the engine goes on. Answered with a `control_report`.
+struct wake_engine {
+  bool weights = true;
+  bool kv_cache = true;
 };
 
 /// Answered at once with an `engine_snapshot`.
@@ -102,6 +133,24 @@ struct stores_flushed {
   step_id step;
 };
 
+/// Scheduler to itself, several times in a transfer's timeout while any is in flight: those that have had their time
+/// are given up.
+struct check_transfers {};
+
+/// Scheduler to itself: the request has waited long enough for chunks that are pending or not looked up yet.
+struct wait_expired {
+  request_id request;
+  attempt_id attempt;
+};
+
+/// Scheduler to itself: the reset, pause or sleep with this ticket has had its time.
+struct control_expired {
+  std::uint64_t ticket = 0;
+};
+
+/// From a tier: answers to lookups have come in.
+struct lookups_answered {};
+
 /// Scheduler to itself, a while after a boundary ended with transfer_actor_lost: the actor may have been slow only.
 struct plan_again {};
 
@@ -136,6 +185,19 @@ struct step_enqueued {
 struct step_result {
   step_id step;
   std::vector<sampled_token> sampled;
+};
+
+/// Scheduler to executor, with nothing on the compute stream and no transfer in flight: give memory back, contents
+/// included, or take it back. Answered with `memory_changed`.
+struct change_memory {
+  bool is_release = false;
+  bool weights = false;
+  bool kv_cache = false;
+};
+
+struct memory_changed {
+  errc code = errc::none;
+  std::string message;
 };
 
 /// The model or the device failed in this step; nothing of it may be used.

@@ -45,6 +45,9 @@ using group_id = strong_id<struct group_tag, std::uint16_t>;
 
 using token_id = std::int32_t;
 
+/// Stands for a token that the step before samples: known to nobody when the step that computes it is dispatched.
+inline constexpr token_id pending_token = -1;
+
 inline constexpr block_id null_block{0};
 
 /// Chained SHA-256 of a block or chunk: covers the model, the layout, the salt, the group and every
@@ -65,7 +68,7 @@ enum class transfer_direction : std::uint8_t { load, store };
 /// `stale` to those of an epoch that a reset has ended.
 enum class transfer_result : std::uint8_t { ok, failed, timed_out, stale };
 
-/// A run of device blocks with consecutive ids, inside one chunk: blocks
+/// A run of device blocks with consecutive ids, inside one chunk of one group: blocks
 /// [first_block_in_chunk, first_block_in_chunk + num_blocks) of the slot and device blocks
 /// [block, block + num_blocks).
 struct block_copy {
@@ -73,14 +76,14 @@ struct block_copy {
   std::uint32_t first_block_in_chunk = 0;
   block_id block;
   std::uint32_t num_blocks = 0;
+  group_id group{};
 
   friend bool operator==(const block_copy&, const block_copy&) = default;
 };
 
-/// What a load or store actor needs to carry a transfer out, and no more.
+/// What a load or store actor needs to carry a transfer out, and no more. Group by group, in sequence order in each.
 struct transfer_job {
   transfer_id id;
-  group_id group;
   std::vector<block_copy> copies;
 };
 
@@ -91,6 +94,7 @@ struct transfer_outcome {
   transfer_result result = transfer_result::ok;
   std::uint32_t num_good_copies = 0;
   std::chrono::nanoseconds duration{0};
+  bool was_refused = false;  ///< failed before anything was copied: what is in the tier is as good as before
 };
 
 /// One present waiter of a load, or one unsettled store of a preempted request.
@@ -103,9 +107,21 @@ struct pending_transfer {
 enum class request_phase : std::uint8_t { waiting, loading, running, finished };
 
 /// Why a waiting request is not running; shown in the snapshot.
-enum class waiting_reason : std::uint8_t { none, queued, no_blocks, transfers_pending, chunk_pending, load_in_flight };
+enum class waiting_reason : std::uint8_t {
+  none,
+  queued,             ///< not considered yet, or no place among the active ones
+  no_blocks,          ///< its tokens do not fit beside what the active ones need
+  transfers_pending,  ///< stores of its own have not settled
+  chunk_pending,      ///< a chunk it could load is still being stored
+  lookup_pending,     ///< a tier has not answered yet
+  load_in_flight,     ///< of a loading request: its loads have not settled
+  loads_held,         ///< it would load, and a reset waits for loads to end
+  paused,             ///< the engine admits nobody
+};
 
 enum class finish_reason : std::uint8_t { stop, length, abort, error };
+
+inline constexpr std::uint32_t no_token_limit = ~std::uint32_t{0};
 
 /// Random draws are a function of (seed, output position), so preemption does not change sampled text.
 struct sampling_params {
@@ -121,6 +137,10 @@ struct request_params {
   sampling_params sampling;
   bool ignore_eos = false;
   std::string cache_salt;  ///< requests with different salts never share KV
+  std::int32_t priority = 0;          ///< lower goes first; of the policy `priority` only
+  std::uint32_t max_offload_tokens = no_token_limit;  ///< leading tokens that may be stored
+  std::uint32_t max_load_tokens = no_token_limit;     ///< tokens beyond the device's that may be loaded
+  bool reads_prefix_cache = true;     ///< false: everything is computed, and stored all the same
 };
 
 /// Token counts of one request. `num_device_cached_tokens + num_host_cached_tokens` prompt tokens were not
@@ -138,8 +158,10 @@ struct batch_entry {
   request_id request;
   attempt_id attempt;
   std::uint32_t first_position = 0;                  ///< position of `tokens.front()` in the sequence
-  std::vector<token_id> tokens;                      ///< tokens to compute, never empty
-  std::vector<std::vector<block_id>> block_tables;   ///< one per KV group; covers every position computed
+  std::vector<token_id> tokens;                      ///< tokens to compute, never empty; only the last may be pending
+  std::uint32_t previous_sample = 0;                 ///< when it is: which of the step before's sampled tokens it is
+  std::vector<std::vector<block_id>> block_tables;   ///< one per KV group; covers every position computed, with the
+                                                     ///< null block where a window has passed
   bool samples = false;                              ///< the token after `tokens.back()` is sampled
   std::uint32_t output_position = 0;                 ///< number of output tokens before the sampled one
   sampling_params sampling;
@@ -168,11 +190,42 @@ struct cache_reset_report {
   std::vector<transfer_id> held_by_loads; ///< loads that made the cache refuse
   std::uint64_t held_by_running_requests = 0;
   std::uint64_t num_stores_in_flight = 0; ///< stores never refuse a reset
+  bool is_unsupported = false;            ///< the cache cannot be reset at all
 };
 
 struct reset_report {
   bool success = false;  ///< conjunction over the named caches
   std::vector<cache_reset_report> caches;
+};
+
+/// What happens to requests when the engine pauses.
+enum class pause_mode : std::uint8_t {
+  abort,  ///< all are ended
+  wait,   ///< running and loading ones end by themselves, waiting ones stay
+  keep,   ///< all stay
+};
+
+/// Whether the engine steps, and what it does instead.
+enum class control_state : std::uint8_t {
+  running,
+  pausing,   ///< admits nobody; something has not come to rest yet
+  paused,
+  sleeping,  ///< paused, and some or all device memory is given back
+};
+
+/// How a pause, sleep, resume or wake-up ended.
+enum class control_outcome : std::uint8_t {
+  done,
+  timed_out,  ///< the loads named in `caches` had not settled; the engine admits nobody until it is resumed
+  cancelled,  ///< by a resume, or by a later pause or sleep
+  refused,    ///< a cache that was named could not be reset; nothing was given back
+  failed,     ///< the device or the model could not; `message` says what
+};
+
+struct control_report {
+  control_outcome outcome = control_outcome::done;
+  std::vector<cache_reset_report> caches;  ///< those that were to be cleared
+  std::string message;                     ///< empty when all went well
 };
 
 struct request_snapshot {
@@ -214,7 +267,7 @@ struct engine_totals {
   std::uint64_t withdrawn_plans = 0;
   std::uint64_t flushed_stores = 0;
   std::uint64_t boundary_excluded_loads = 0;
-  std::uint64_t preemptions_capacity = 0, preemptions_reset = 0;
+  std::uint64_t preemptions_capacity = 0, preemptions_priority = 0, preemptions_reset = 0, preemptions_pause = 0;
   std::uint64_t prompt_tokens = 0, generation_tokens = 0, recomputed_tokens = 0, scheduled_tokens = 0;
   std::uint64_t device_query_tokens = 0, device_hit_tokens = 0;
   std::uint64_t host_query_tokens = 0, host_hit_tokens = 0;
@@ -225,6 +278,7 @@ struct engine_totals {
   std::uint64_t device_evictions = 0, host_evictions = 0;
   std::uint64_t refused_offers = 0;
   std::uint64_t resets_device_success = 0, resets_device_refused = 0;
+  std::uint64_t resets_tiers_success = 0, resets_tiers_refused = 0;
   std::uint64_t resets_all_success = 0, resets_all_refused = 0;
   std::uint64_t invariant_violations = 0;
 };
@@ -237,6 +291,7 @@ struct engine_numbers {
   std::uint64_t requests_waiting = 0, requests_loading = 0, requests_running = 0;
   std::uint64_t loads_in_flight = 0, stores_in_flight = 0;
   std::uint64_t is_idle = 1;
+  std::uint64_t control = 0;  ///< a control_state
 };
 
 /// The scheduler's state at one instant, for people, tests and the debug endpoint.
@@ -244,6 +299,7 @@ struct engine_snapshot {
   step_id last_step;
   bool is_idle = true;
   bool is_boundary_open = false;
+  control_state control = control_state::running;
   std::vector<request_snapshot> requests;
   std::vector<transfer_snapshot> transfers;
   block_counts blocks;
