@@ -89,6 +89,15 @@ class device {
   /// Any thread. Contents are undefined.
   virtual tl::expected<device_memory, error> allocate_device(std::size_t num_bytes) = 0;
 
+  /// Gives the physical memory behind `range`, a whole living allocation of `allocate_device`, back; its addresses
+  /// stay reserved, and `info` counts it as free. Until it is restored nothing may touch it, work that was enqueued
+  /// before included. Any thread. EINVAL if there is no such allocation, or it is discarded already.
+  virtual status discard(memory_view range) = 0;
+
+  /// Takes memory for a discarded allocation again. Contents are undefined. Any thread. EINVAL if there is no such
+  /// allocation, or it is not discarded; ENOMEM if others have the memory now, and then it stays discarded.
+  virtual status restore(memory_view range) = 0;
+
   /// Host memory the device copies from and to at full speed. Any thread. Address space is reserved now and
   /// committed when touched, where the backend can.
   virtual tl::expected<host_memory, error> allocate_host(std::size_t num_bytes) = 0;

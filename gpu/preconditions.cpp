@@ -24,4 +24,8 @@ status check_copies(const copy_batch& batch, const copy_callback& done) {
   return {};
 }
 
+tl::unexpected<error> unknown_allocation(std::string call, memory_view range) {
+  return tl::unexpected(usage_error(std::move(call), "not a whole allocation of device memory", range.num_bytes));
+}
+
 }  // namespace sluice::inline v0::gpu

@@ -8,6 +8,7 @@
 
 #include <sluice/gpu/device.hpp>
 #include <sluice/gpu/error.hpp>
+#include <sluice/gpu/memory.hpp>
 
 namespace sluice::inline v0::gpu {
 
@@ -19,5 +20,8 @@ error usage_error(std::string call, std::string text, std::size_t num_bytes = 0)
 
 /// EINVAL for a null address with bytes to copy, or for an empty `done`. A batch without copies is good.
 status check_copies(const copy_batch& batch, const copy_callback& done);
+
+/// EINVAL for a range that is no whole living allocation of device memory.
+tl::unexpected<error> unknown_allocation(std::string call, memory_view range);
 
 }  // namespace sluice::inline v0::gpu

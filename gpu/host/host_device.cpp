@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/gpu/host/host_device.hpp>
 
-#include <atomic>
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include <sluice/gpu/host/available_memory.hpp>
+#include <sluice/gpu/host/device_book.hpp>
 #include <sluice/gpu/host/host_stream.hpp>
 #include <sluice/gpu/host/pages.hpp>
 #include <sluice/gpu/preconditions.hpp>
@@ -22,23 +21,19 @@ tl::unexpected<error> foreign_stream(std::string call) {
 class host_device final : public device {
  public:
   explicit host_device(const options& chosen)
-      : free_device_bytes_(chosen.device_bytes != 0 ? chosen.device_bytes : available_memory_bytes()),
+      : book_(chosen.device_bytes != 0 ? chosen.device_bytes : available_memory_bytes()),
         shared_{link(chosen.load_gib_per_s, chosen.latency), link(chosen.store_gib_per_s, chosen.latency), {}} {}
 
-  device_info info() const override { return {"host", free_device_bytes_.load()}; }
+  device_info info() const override { return {"host", book_.free_bytes()}; }
 
   tl::expected<device_memory, error> allocate_device(std::size_t num_bytes) override {
-    if (!take(num_bytes)) return tl::unexpected(errno_error("allocate_device", ENOMEM, num_bytes));
-    auto range = map_pages(num_bytes);
-    if (!range) {
-      free_device_bytes_ += num_bytes;
-      return tl::unexpected(std::move(range).error());
-    }
-    return device_memory(*range, [this](memory_view released) {
-      unmap_pages(released);
-      free_device_bytes_ += released.num_bytes;
+    return book_.allocate(num_bytes).map([this](memory_view range) {
+      return device_memory(range, [this](memory_view released) { book_.release(released); });
     });
   }
+
+  status discard(memory_view range) override { return book_.discard(range); }
+  status restore(memory_view range) override { return book_.restore(range); }
 
   tl::expected<host_memory, error> allocate_host(std::size_t num_bytes) override {
     return map_pages(num_bytes).map([](memory_view range) { return host_memory(range, unmap_pages); });
@@ -66,20 +61,12 @@ class host_device final : public device {
   }
 
  private:
-  bool take(std::size_t num_bytes) {
-    std::size_t free_now = free_device_bytes_.load();
-    while (num_bytes <= free_now) {
-      if (free_device_bytes_.compare_exchange_weak(free_now, free_now - num_bytes)) return true;
-    }
-    return false;
-  }
-
   host_stream* owned(stream& on) const {
     auto* own = dynamic_cast<host_stream*>(&on);
     return own != nullptr && own->belongs_to(shared_) ? own : nullptr;
   }
 
-  std::atomic<std::size_t> free_device_bytes_;
+  device_book book_;
   shared_state shared_;
 };
 

@@ -37,6 +37,8 @@ struct options {
 /// 5. Memory is reserved with `mmap` and committed when touched, in huge pages where the system gives them. An
 ///    error has the call ("mmap", "allocate_device"), the errno and its text, and the bytes asked for. 0 bytes
 ///    give an empty owner. Allocations beyond `device_bytes` fail with ENOMEM.
+/// 6. Discarded memory goes back to the operating system, and every access to it is a fault until it is restored,
+///    when it reads as zeros.
 std::unique_ptr<device> make_device(options chosen = {});
 
 }  // namespace sluice::inline v0::gpu::host

@@ -29,6 +29,11 @@ std::byte* trim(std::byte* begin, std::size_t num_bytes) {
   return begin + head;
 }
 
+tl::expected<void, error> protect(memory_view range, int access) {
+  if (mprotect(range.data, round_up(range.num_bytes, page_bytes()), access) == 0) return {};
+  return tl::unexpected(errno_error("mprotect", errno, range.num_bytes));
+}
+
 }  // namespace
 
 tl::expected<memory_view, error> map_pages(std::size_t num_bytes) {
@@ -47,6 +52,17 @@ tl::expected<memory_view, error> map_pages(std::size_t num_bytes) {
   }
   return memory_view{data, num_bytes};
 }
+
+tl::expected<void, error> discard_pages(memory_view range) {
+  const std::size_t whole_bytes = round_up(range.num_bytes, page_bytes());
+  if (auto closed = protect(range, PROT_NONE); !closed) return closed;
+  if (madvise(range.data, whole_bytes, MADV_DONTNEED) == 0) return {};
+  const int code = errno;
+  mprotect(range.data, whole_bytes, PROT_READ | PROT_WRITE);
+  return tl::unexpected(errno_error("madvise", code, range.num_bytes));
+}
+
+tl::expected<void, error> restore_pages(memory_view range) { return protect(range, PROT_READ | PROT_WRITE); }
 
 void unmap_pages(memory_view range) {
   if (range.data != nullptr) munmap(range.data, round_up(range.num_bytes, page_bytes()));

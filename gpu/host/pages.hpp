@@ -16,6 +16,12 @@ namespace sluice::inline v0::gpu::host {
 /// errno and the bytes; 0 bytes give an empty view.
 tl::expected<memory_view, error> map_pages(std::size_t num_bytes);
 
+/// Gives the memory behind a mapping back and makes every access to it a fault. On an error nothing has changed.
+tl::expected<void, error> discard_pages(memory_view range);
+
+/// Makes a discarded mapping usable again; zeroed when touched.
+tl::expected<void, error> restore_pages(memory_view range);
+
 /// Gives back what `map_pages` gave.
 void unmap_pages(memory_view range);
 

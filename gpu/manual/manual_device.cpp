@@ -24,11 +24,10 @@ class manual_device::state : public shared_state {
   /// Runs everything before the batch `tag`; its stream, with the batch at the front.
   tl::expected<manual_stream*, error> bring_to_front(const std::string& call, std::uint64_t tag,
                                                      std::size_t num_copies);
+  /// An outstanding batch touches it.
+  bool in_use(memory_view range) const;
 
   memory_book memory;
-
- private:
-  bool in_use(memory_view range) const;
 };
 
 namespace {
@@ -108,6 +107,16 @@ device_info manual_device::info() const {
 
 tl::expected<device_memory, error> manual_device::allocate_device(std::size_t num_bytes) {
   return state_->allocate<memory_space::device>(num_bytes);
+}
+
+status manual_device::discard(memory_view range) {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->memory.discard(range, state_->in_use(range));
+}
+
+status manual_device::restore(memory_view range) {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->memory.restore(range, state_->in_use(range));
 }
 
 tl::expected<host_memory, error> manual_device::allocate_host(std::size_t num_bytes) {

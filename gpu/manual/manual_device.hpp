@@ -16,6 +16,8 @@ namespace sluice::inline v0::gpu::manual {
 /// What freshly allocated memory is filled with.
 inline constexpr std::byte device_poison{0xD5};
 inline constexpr std::byte host_poison{0x5A};
+/// What discarded device memory is filled with until it is restored; then it is `device_poison` again.
+inline constexpr std::byte discarded_poison{0xDD};
 
 /// How much may be allocated; more fails with ENOMEM.
 struct options {
@@ -59,7 +61,8 @@ enum class bad_copy : std::uint8_t { untouched, torn };
 /// error (code EINVAL) says why, and then nothing was run. `EXPECT_TRUE(device.step("load"))` works.
 ///
 /// Destroying a stream runs all it holds; for a wait, the recording stream is run up to that step first.
-/// Memory that is given back while an outstanding batch touches it is counted and kept until the device ends.
+/// Memory that is given back while an outstanding batch touches it is counted and kept until the device ends;
+/// discarding or restoring it then is refused.
 /// Any memory still held when the device is destroyed goes with it.
 class manual_device final : public device {
  public:
@@ -70,6 +73,8 @@ class manual_device final : public device {
 
   device_info info() const override;
   tl::expected<device_memory, error> allocate_device(std::size_t num_bytes) override;
+  status discard(memory_view range) override;
+  status restore(memory_view range) override;
   tl::expected<host_memory, error> allocate_host(std::size_t num_bytes) override;
   tl::expected<std::unique_ptr<stream>, error> make_stream(std::string name) override;
   status record_step(stream& on, std::uint64_t step) override;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <string>
 
 #include <tl/expected.hpp>
 
@@ -25,6 +26,10 @@ class memory_book {
   /// Frees the range now, or with the book if `in_use`.
   void release(memory_view range, bool in_use);
 
+  /// As in gpu/device.hpp; EINVAL also if `in_use`.
+  status discard(memory_view range, bool in_use);
+  status restore(memory_view range, bool in_use);
+
   std::size_t free_bytes(memory_space space) const { return free_bytes_[static_cast<std::size_t>(space)]; }
   std::size_t num_premature_releases() const { return num_premature_releases_; }
 
@@ -34,8 +39,15 @@ class memory_book {
   };
   struct allocation {
     std::unique_ptr<std::byte, page_delete> bytes;
-    memory_space space;
+    memory_space space = memory_space::device;
+    std::size_t num_bytes = 0;
+    bool is_discarded = false;
+    bool is_released = false;  ///< under an outstanding batch
   };
+
+  std::size_t& free_bytes_of(memory_space space) { return free_bytes_[static_cast<std::size_t>(space)]; }
+  /// The whole device allocation `range`, if it is discarded or not, as wanted, and not in use.
+  tl::expected<allocation*, error> find(const std::string& call, memory_view range, bool is_discarded, bool in_use);
 
   std::map<const std::byte*, allocation> allocations_;
   std::array<std::size_t, 2> free_bytes_;  ///< indexed by memory_space
