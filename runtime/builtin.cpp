@@ -15,6 +15,7 @@ std::unique_ptr<model_executor> make_tiny_model(const tiny_options& options) {
   tiny_model_options model;
   model.seed = options.seed;
   model.min_step = options.min_step;
+  model.window_tokens = options.window_tokens;
   return std::make_unique<tiny_model>(std::move(model));
 }
 

@@ -23,12 +23,14 @@ struct host_device_options {
 struct tiny_options {
   std::uint64_t seed = 0;                  ///< of the weights
   std::chrono::milliseconds min_step{0};   ///< least duration of a step
+  std::uint32_t window_tokens = 0;         ///< what every second layer sees of the past; 0: everything
 };
 
 /// Runs without a GPU: real memory, real copies, one worker thread per stream.
 std::unique_ptr<gpu::device> make_host_device(const host_device_options& options = {});
 
-/// A small transformer over bytes with weights from a seed; needs a host device and the byte tokenizer.
+/// A small transformer over bytes with weights from a seed; needs a host device and the byte tokenizer. With a window
+/// it has two KV groups, and is another model with another name.
 std::unique_ptr<model_executor> make_tiny_model(const tiny_options& options = {});
 
 /// One token per byte of UTF-8.

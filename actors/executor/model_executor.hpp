@@ -66,9 +66,18 @@ class model_executor {
 
   /// Enqueues the computation of `batch` on `compute`, does not synchronise: for each entry compute the KV of
   /// its tokens into its blocks and, where `samples` is set, append the next token to `sampled` in batch
-  /// order. `batch` and `sampled` stay valid, and `sampled` is read, only after the work has ended.
+  /// order. A pending token is `previous[entry.previous_sample]`: `previous` is what the step enqueued before samples,
+  /// complete when this work runs; only if that step failed may it lack an entry, whose result is then not used
+  /// (a token must be appended all the same). All three stay valid until the work has ended, after which `sampled` is
+  /// read. Keys and values before a sliding window are not read: their table entries may be the null block.
   /// Errors: whatever the device reports; then nothing of the batch may be pending on the stream.
-  virtual gpu::status enqueue(const step_batch& batch, gpu::stream& compute, std::vector<sampled_token>& sampled) = 0;
+  virtual gpu::status enqueue(const step_batch& batch, const std::vector<sampled_token>& previous,
+                              gpu::stream& compute, std::vector<sampled_token>& sampled) = 0;
+
+  /// Gives the weights' memory back and takes it again, with the contents they had. Nothing is enqueued between the
+  /// two. A model that cannot does nothing.
+  virtual gpu::status release_weights() { return {}; }
+  virtual gpu::status restore_weights() { return {}; }
 };
 
 }  // namespace sluice::inline v0

@@ -43,23 +43,26 @@ float exponentiate(float* scores, std::uint32_t num_positions) {
 
 /// What is attended to: the rows of one KV head.
 struct head_rows {
-  const kv_view& cache;
-  std::span<const block_id> table;
-  std::size_t layer;
-  std::uint32_t num_positions;
+  const attended_rows& rows;
   std::size_t kv_head;
 
-  /// Calls visit(position, row) in order of position.
+  std::uint32_t size() const { return rows.end - rows.first; }
+
+  /// Calls visit(index, row) in order of position; index 0 is the first position.
   template <class Visit>
   void for_each(kv_view::part which, Visit visit) const {
-    for (std::uint32_t first = 0, index = 0; first < num_positions; first += cache.block_size, ++index) {
-      const float* rows = cache.rows(table[index], layer, which) + kv_head * head_dim;
-      const auto end = std::min(first + cache.block_size, num_positions);
-      const bool is_last = end == num_positions;  // else the next block is fetched ahead: blocks lie far apart
-      const float* next = is_last ? rows : cache.rows(table[index + 1], layer, which) + kv_head * head_dim;
-      for (auto position = first; position < end; ++position, rows += kv_dim, next += kv_dim) {
+    const auto [cache, table] = rows.sequence;  // a copy: kept in registers
+    const auto block_size = cache.block_size;
+    auto block = rows.first / block_size;
+    auto slot = rows.first % block_size;
+    for (std::uint32_t index = 0, num_rows = size(); index < num_rows; slot = 0, ++block) {
+      const float* row = cache.rows(table[block], rows.layer, which) + kv_head * head_dim + slot * kv_dim;
+      const auto end = std::min(index + block_size - slot, num_rows);
+      const bool is_last = end == num_rows;  // else the next block is fetched ahead: blocks lie far apart
+      const float* next = is_last ? row : cache.rows(table[block + 1], rows.layer, which) + kv_head * head_dim;
+      for (; index < end; ++index, row += kv_dim, next += kv_dim) {
         __builtin_prefetch(next);
-        visit(position, load_head(rows));
+        visit(index, load_head(row));
       }
     }
   }
@@ -71,18 +74,18 @@ void attend_pair(const head_rows& rows, const float* queries, float* scores, std
   const auto query1 = load_head(queries + head_dim);
   float* const scores0 = scores;
   float* const scores1 = scores + score_stride;
-  rows.for_each(kv_view::part::key, [&](std::uint32_t position, const head_vector& key) {
-    scores0[position] = dot(query0, key);
-    scores1[position] = dot(query1, key);
+  rows.for_each(kv_view::part::key, [&](std::uint32_t index, const head_vector& key) {
+    scores0[index] = dot(query0, key);
+    scores1[index] = dot(query1, key);
   });
-  const float scale0 = 1.0f / exponentiate(scores0, rows.num_positions);
-  const float scale1 = 1.0f / exponentiate(scores1, rows.num_positions);
+  const float scale0 = 1.0f / exponentiate(scores0, rows.size());
+  const float scale1 = 1.0f / exponentiate(scores1, rows.size());
   head_vector total0 = {}, total1 = {};
-  rows.for_each(kv_view::part::value, [&](std::uint32_t position, const head_vector& value) {
+  rows.for_each(kv_view::part::value, [&](std::uint32_t index, const head_vector& value) {
 #pragma GCC unroll 4
     for (std::size_t i = 0; i < head_vectors; ++i) {
-      total0.part[i] += scores0[position] * value.part[i];
-      total1.part[i] += scores1[position] * value.part[i];
+      total0.part[i] += scores0[index] * value.part[i];
+      total1.part[i] += scores1[index] * value.part[i];
     }
   });
   for (std::size_t i = 0; i < head_vectors; ++i) {
@@ -95,12 +98,10 @@ void attend_pair(const head_rows& rows, const float* queries, float* scores, std
 
 static_assert(heads_per_kv_head == 2 && head_vectors == 4);
 
-void attend(const kv_view& cache, std::span<const block_id> table, std::size_t layer, std::uint32_t num_positions,
-            const float* queries, std::span<float> scores, float* output) {
+void attend(const attended_rows& rows, const float* queries, std::span<float> scores, float* output) {
   for (std::size_t kv_head = 0; kv_head < num_kv_heads; ++kv_head) {
     const auto first = kv_head * heads_per_kv_head * head_dim;
-    attend_pair({cache, table, layer, num_positions, kv_head}, queries + first, scores.data(), scores.size() / 2,
-                output + first);
+    attend_pair({rows, kv_head}, queries + first, scores.data(), scores.size() / 2, output + first);
   }
 }
 

@@ -12,7 +12,8 @@
 
 namespace sluice::inline v0::tiny {
 
-/// The cache as kernels see it; a block is [layer][K, V][slot][kv_dim] floats. The memory is the block pool's.
+/// One KV group's cache as kernels see it; a block is [layer of the group][K, V][slot][kv_dim] floats. The memory is
+/// the block pool's.
 struct kv_view {
   enum class part : std::uint8_t { key, value };
 
@@ -31,9 +32,22 @@ struct kv_view {
   }
 };
 
-/// Attention of `queries[num_heads][head_dim]` over positions [0, num_positions) of one sequence, into
-/// `output[num_heads][head_dim]`. `scores` is scratch of at least 2 * (num_positions + 3) floats.
-void attend(const kv_view& cache, std::span<const block_id> table, std::size_t layer, std::uint32_t num_positions,
-            const float* queries, std::span<float> scores, float* output);
+/// One sequence's part of one KV group.
+struct sequence_kv {
+  kv_view cache;
+  std::span<const block_id> table;
+};
+
+/// Positions [first, end) of one sequence in one layer; table entries before them are not looked at.
+struct attended_rows {
+  const sequence_kv& sequence;
+  std::size_t layer;  ///< of the group
+  std::uint32_t first;
+  std::uint32_t end;
+};
+
+/// Attention of `queries[num_heads][head_dim]` over `rows`, into `output[num_heads][head_dim]`. `scores` is scratch of
+/// at least 2 * (end - first + 3) floats. To the bit a function of the rows' contents in order of position.
+void attend(const attended_rows& rows, const float* queries, std::span<float> scores, float* output);
 
 }  // namespace sluice::inline v0::tiny

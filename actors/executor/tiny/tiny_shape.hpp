@@ -32,7 +32,11 @@ inline constexpr float position_gain = 0.6f;
 
 static_assert(num_heads * head_dim == model_dim);
 
-/// K and V of all layers of one token, float32.
+/// With a window, odd layers see the window only. Even and odd layers are then a KV group each, of equal size.
+inline constexpr std::size_t num_groups(bool has_window) { return has_window ? 2 : 1; }
+static_assert(num_layers % 2 == 0);
+
+/// K and V of all layers of one token, float32; every group has an equal part of it.
 inline constexpr std::size_t kv_bytes_per_token = num_layers * 2 * kv_dim * sizeof(float);
 
 }  // namespace sluice::inline v0::tiny

@@ -50,25 +50,35 @@ struct moments {
 
 }  // namespace
 
-transformer::transformer(std::uint64_t seed, std::uint32_t max_model_len)
+transformer::transformer(std::uint64_t seed, std::uint32_t max_model_len, std::uint32_t window_tokens)
     : weights_(make_weights(seed)),
+      window_tokens_(window_tokens),
       rotations_(make_rotations(std::max(max_model_len, num_calibration_tokens))),
       scores_((std::max(max_model_len, num_calibration_tokens) + lanes) * heads_per_kv_head) {
   calibrate();
 }
 
-void transformer::forward(const kv_view& cache, std::span<const block_id> table, std::uint32_t position, token_id token,
+attended_rows transformer::rows_of(std::span<const sequence_kv> kv, std::size_t layer, std::uint32_t position) const {
+  if (window_tokens_ == 0) return {kv[0], layer, 0, position + 1};
+  const bool is_window = layer % 2 == 1;
+  const std::uint32_t first = is_window ? position + 1 - std::min(position + 1, window_tokens_) : 0;
+  return {kv[is_window ? 1 : 0], layer / 2, first, position + 1};
+}
+
+void transformer::forward(std::span<const sequence_kv> kv, std::uint32_t position, token_id token,
                           std::span<float> logits) {
   float state[model_dim], qkv[qkv_dim], attended[model_dim], change[model_dim];
   std::copy_n(&weights_->embedding[static_cast<std::size_t>(token) * model_dim], model_dim, state);
   add_position(position, state);
   for (std::size_t index = 0; index < num_layers; ++index) {
     const auto& layer = weights_->layers[index];
+    const auto rows = rows_of(kv, index, position);
+    const auto& [cache, table] = rows.sequence;
     project_qkv(layer, position, state, qkv);
-    std::copy_n(qkv + model_dim, kv_dim, cache.row(table, position, index, kv_view::part::key));
-    std::copy_n(qkv + model_dim + kv_dim, kv_dim, cache.row(table, position, index, kv_view::part::value));
+    std::copy_n(qkv + model_dim, kv_dim, cache.row(table, position, rows.layer, kv_view::part::key));
+    std::copy_n(qkv + model_dim + kv_dim, kv_dim, cache.row(table, position, rows.layer, kv_view::part::value));
     if (logits.empty() && index + 1 == num_layers) return;  // the rest would only feed the logits
-    attend(cache, table, index, position + 1, qkv, scores_, attended);
+    attend(rows, qkv, scores_, attended);
     for (std::size_t head = 0; head < num_heads; ++head)
       rms_norm<head_dim>(attended + head * head_dim, attended + head * head_dim);
     multiply<model_dim, model_dim>(attended, layer.attention_out.data(), change);
@@ -90,13 +100,18 @@ void transformer::calibrate() {
   logit_scale_.fill(1.0f);
   logit_offset_.fill(0.0f);
   std::vector<float> memory(num_calibration_tokens * kv_bytes_per_token / sizeof(float));
-  const kv_view cache{reinterpret_cast<std::byte*>(memory.data()), 0, num_calibration_tokens};
   const block_id table[] = {block_id{0}};
+  const auto groups = num_groups(window_tokens_ != 0);
+  std::vector<sequence_kv> kv;
+  for (std::size_t group = 0; group < groups; ++group) {
+    auto* const base = reinterpret_cast<std::byte*>(memory.data() + group * memory.size() / groups);
+    kv.push_back({{base, 0, num_calibration_tokens}, table});
+  }
   std::array<moments, vocab_size> scores;
   std::array<float, vocab_size> logits;
   token_id token = ' ';
   for (std::uint32_t position = 0; position < num_calibration_tokens; ++position) {
-    forward(cache, table, position, token, logits);
+    forward(kv, position, token, logits);
     const auto prior = prior_after(token);
     token = sample_token(prior, {1.0, 0}, position);
     for (std::size_t i = 0; i < vocab_size; ++i) scores[i].add(double{logits[i]} - double{prior[i]});
