@@ -8,9 +8,14 @@
 
 namespace sluice::inline v0 {
 
-/// Carries a plan into the state it was made from: preempts, admits, takes blocks, pins slots, records loads.
+/// Carries a plan into the state it was made from: preempts (victims' stores go to `victim_stores`), admits, takes
+/// blocks, pins slots, records loads.
 /// `plan.failures` are the caller's to end. Returns the jobs of the loads created.
 std::vector<transfer_job> apply_plan(scheduler_state& state, const step_plan& plan);
+
+/// Why the plan's waiting requests stay where they are: parks those that an event will wake. Part of apply_plan; for a
+/// plan that needs no step it is all there is to apply.
+void note_waits(scheduler_state& state, const step_plan& plan);
 
 /// Counts the prefix queries and hits of the plan's admissions, once per request. At dispatch: a withdrawn admission
 /// used nothing of what it found.
@@ -24,7 +29,8 @@ void withdraw_plan(scheduler_state& state, const step_plan& plan);
 /// no dispatched plan has reported, one entry per store and per present waiter of a load.
 std::vector<pending_transfer> pending_of_preempted(const scheduler_state& state);
 
-/// The batch that the executor computes for an applied plan.
-step_batch make_batch(const scheduler_state& state, const step_plan& plan);
+/// The batch that the executor computes for an applied plan. Notes for each request which of the step's samples is its
+/// own, which the next batch may need.
+step_batch make_batch(scheduler_state& state, const step_plan& plan);
 
 }  // namespace sluice::inline v0

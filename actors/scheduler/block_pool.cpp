@@ -48,7 +48,7 @@ void block_pool::release(block_id id) {
   if (--block.num_references == 0) settle_unreferenced(id.value);
 }
 
-void block_pool::index(block_id id, const content_key& key, epoch_id epoch) {
+void block_pool::index(block_id id, const content_key& key, epoch_id epoch, group_id group) {
   auto& block = blocks_[id.value];
   assert(block.num_references > 0);
   if (block.is_indexed) return;
@@ -59,6 +59,7 @@ void block_pool::index(block_id id, const content_key& key, epoch_id epoch) {
   index_.emplace(key, id);
   block.is_indexed = true;
   block.key = key;
+  block.group = group;
   block.epoch = epoch;
 }
 
@@ -66,6 +67,7 @@ void block_pool::forget(block_id id) {
   auto& block = blocks_[id.value];
   if (!block.is_indexed) return;
   index_.erase(block.key);
+  if (on_forgotten) on_forgotten(block.group, block.key);
   const bool is_cached = block.is_listed;
   if (is_cached) unlink(id.value);
   block.is_indexed = false;

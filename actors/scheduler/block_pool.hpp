@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -57,10 +58,13 @@ class block_pool {
   void release(block_id block);
 
   /// Makes a held block's content findable, unless a block whose content is at least as new stands for `key`.
-  void index(block_id block, const content_key& key, epoch_id epoch);
+  void index(block_id block, const content_key& key, epoch_id epoch, group_id group = {});
 
   /// The epoch of an indexed block's content.
   epoch_id epoch(block_id block) const { return blocks_[block.value].epoch; }
+
+  /// Called with the content of each block that ceases to be findable, but for `forget_all`.
+  std::function<void(group_id, const content_key&)> on_forgotten;
 
   /// Makes the content of `block` unfindable; used when it was found wrong. A cached block becomes the first free one.
   void forget(block_id block);
@@ -82,6 +86,7 @@ class block_pool {
     std::uint32_t previous = 0, next = 0;  // free list, circular through the null block
     bool is_listed = false;
     bool is_indexed = false;
+    group_id group;
     content_key key{};
     epoch_id epoch;
   };

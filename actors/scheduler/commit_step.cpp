@@ -2,8 +2,10 @@
 #include <sluice/actors/scheduler/commit_step.hpp>
 
 #include <algorithm>
-#include <cassert>
-#include <unordered_map>
+#include <optional>
+
+#include <sluice/actors/scheduler/store_chunks.hpp>
+#include <sluice/actors/scheduler/window_reach.hpp>
 
 namespace sluice::inline v0 {
 
@@ -27,67 +29,28 @@ std::optional<finish_reason> reason_to_finish(const scheduler_state& state, cons
   return std::nullopt;
 }
 
+/// Blocks of a window that no hit can end behind are not worth finding.
+bool is_worth_indexing(const scheduler_state& state, const request_record& request, std::size_t g, std::uint32_t block) {
+  const auto shape = state.config.shape(g);
+  if (!shape.is_window()) return true;
+  const window_reach reach{shape.window_tokens, shape.block_size, state.config.block_alignment(),
+                           state.config.retention_interval};
+  return reach_of(reach, block, request.num_prompt_tokens(), request.num_computed_tokens) != unit_reach::never;
+}
+
 void index_full_blocks(scheduler_state& state, request_record& request, std::uint32_t first_position) {
   if (!state.config.enable_prefix_caching) return;
   for (std::size_t g = 0; g < request.groups.size(); ++g) {
     const auto block_size = state.config.block_size(g);
-    auto& group = request.groups[g];
-    for (auto b = first_position / block_size; b < request.num_computed_tokens / block_size; ++b)
-      state.pool.index(group.table[b], group.keys[b], request.epoch);
-  }
-}
-
-/// Chunks of the group whose KV is complete and that were not offered yet; empty when an earlier refusal should not
-/// be tried again before something changes.
-std::vector<chunk_key> chunks_to_offer(const scheduler_state& state, const request_record& request, std::size_t g,
-                                       bool is_ending) {
-  const auto& group = request.groups[g];
-  const auto num_complete = request.num_computed_tokens / state.tokens_per_chunk(g);
-  std::vector<chunk_key> keys;
-  if (num_complete <= group.num_chunks_at_refusal && !is_ending) return keys;
-  for (auto chunk = group.next_chunk_to_offer; chunk < num_complete; ++chunk)
-    keys.push_back(key_of_chunk(state, request, g, chunk));
-  return keys;
-}
-
-transfer_job create_store(scheduler_state& state, const request_record& request, std::size_t g,
-                          const offer_outcome& outcome) {
-  transfer_record record;
-  record.id = state.ledger.next_id();
-  record.direction = transfer_direction::store;
-  record.request = request.params.id;
-  record.group = group_id{static_cast<std::uint16_t>(g)};
-  record.created_in = state.last_step;
-  record.epoch = state.epoch;
-  const auto& group = request.groups[g];
-  const auto factor = state.config.blocks_per_chunk;
-  for (const auto& accepted : outcome.accepted) {
-    const auto first = (group.next_chunk_to_offer + static_cast<std::uint32_t>(accepted.position)) * factor;
-    const std::vector<block_id> blocks(group.table.begin() + first, group.table.begin() + first + factor);
-    const auto copies = make_copies(first, blocks, {accepted.slot}, factor);
-    record.copies.insert(record.copies.end(), copies.begin(), copies.end());
-    record.blocks.insert(record.blocks.end(), blocks.begin(), blocks.end());
-    record.slots.push_back(accepted.slot);
-  }
-  return state.ledger.add(std::move(record)).job();
-}
-
-void offer_chunks(scheduler_state& state, request_record& request, bool is_ending, std::vector<transfer_job>& stores) {
-  auto* tier = state.offload_tier();
-  if (tier == nullptr || request.epoch != state.epoch) return;
-  for (std::size_t g = 0; g < request.groups.size(); ++g) {
-    auto& group = request.groups[g];
-    const auto keys = chunks_to_offer(state, request, g, is_ending);
-    if (keys.empty()) continue;
-    const auto outcome = tier->offer(keys);
-    state.totals.host_evictions += outcome.evicted.size();
-    if (outcome.is_refused) {
-      ++state.totals.refused_offers;
-      group.num_chunks_at_refusal = request.num_computed_tokens / state.tokens_per_chunk(g);
-      continue;
+    const auto& group = request.groups[g];
+    const auto first = std::max(first_position / block_size, group.num_passed);
+    const auto end = request.num_computed_tokens / block_size;
+    for (auto b = first; b < end; ++b) {
+      if (!is_worth_indexing(state, request, g, b)) continue;
+      const auto sequence = sequence_of(request, g);
+      state.pool.index(group.table[b], group.keys[b], request.epoch, sequence.group);
+      state.events.device_stored(sequence, b, b + 1);
     }
-    if (!outcome.accepted.empty()) stores.push_back(create_store(state, request, g, outcome));
-    group.next_chunk_to_offer += static_cast<std::uint32_t>(keys.size());
   }
 }
 
@@ -106,6 +69,7 @@ void commit_entry(scheduler_state& state, const planned_entry& entry, const toke
   request->num_computed_tokens = entry.first_position + entry.num_tokens;
   std::optional<finish_reason> reason;
   if (sampled != nullptr) {
+    --request->num_pending_tokens;
     request->tokens.push_back(*sampled);
     request->unsent.push_back(*sampled);
     ++state.totals.generation_tokens;
@@ -113,11 +77,13 @@ void commit_entry(scheduler_state& state, const planned_entry& entry, const toke
     reason = reason_to_finish(state, *request);
   }
   index_full_blocks(state, *request, entry.first_position);
-  offer_chunks(state, *request, reason.has_value(), effects.stores);
-  if (reason)
+  store_complete_chunks(state, *request, reason.has_value(), effects.stores);
+  if (reason) {
     effects.finished.push_back(end_request(state, entry.request, *reason));
-  else if (sampled != nullptr)
-    effects.with_new_tokens.push_back(entry.request);
+    return;
+  }
+  release_passed_blocks(state, *request);
+  if (sampled != nullptr) effects.with_new_tokens.push_back(entry.request);
 }
 
 }  // namespace
@@ -136,17 +102,30 @@ request_finished end_request(scheduler_state& state, request_id id, finish_reaso
 
 commit_effects commit_step(scheduler_state& state, const step_plan& plan, const step_result& result) {
   commit_effects effects;
-  auto sampled = result.sampled.begin();
-  for (const auto& entry : plan.entries) {
-    const token_id* token = nullptr;
-    if (entry.samples) {
-      assert(sampled != result.sampled.end() && sampled->request == entry.request);
-      token = &sampled->token;
-      ++sampled;
-    }
-    commit_entry(state, entry, token, effects);
-  }
+  std::size_t num_sampled = 0;
+  for (const auto& entry : plan.entries)
+    commit_entry(state, entry, entry.samples ? &result.sampled[num_sampled++].token : nullptr, effects);
   return effects;
+}
+
+std::string find_fault(const scheduler_state& state, const step_plan& plan, const step_result& result) {
+  std::size_t num_sampled = 0;
+  for (const auto& entry : plan.entries) {
+    if (!entry.samples) continue;
+    if (num_sampled == result.sampled.size()) break;
+    const auto& sampled = result.sampled[num_sampled++];
+    const auto name = "request " + std::to_string(entry.request.value) + " attempt " + std::to_string(entry.attempt.value);
+    if (sampled.request != entry.request || sampled.attempt != entry.attempt)
+      return "the model sampled for request " + std::to_string(sampled.request.value) + " attempt " +
+             std::to_string(sampled.attempt.value) + " where " + name + " was asked for";
+    if (sampled.token < 0 || static_cast<std::uint32_t>(sampled.token) >= state.config.model.vocab_size)
+      return "the model sampled token " + std::to_string(sampled.token) + " for " + name + ", allowed is 0 to " +
+             std::to_string(state.config.model.vocab_size - 1);
+  }
+  const auto num_asked = std::count_if(plan.entries.begin(), plan.entries.end(), [](auto& entry) { return entry.samples; });
+  if (static_cast<std::size_t>(num_asked) == result.sampled.size()) return {};
+  return "the model sampled " + std::to_string(result.sampled.size()) + " tokens, " + std::to_string(num_asked) +
+         " were asked for";
 }
 
 }  // namespace sluice::inline v0

@@ -20,8 +20,12 @@ struct commit_effects {
   std::vector<request_id> with_new_tokens;    ///< not finished; their tokens wait in `unsent`
 };
 
-/// Carries the results of a dispatched plan into the state: appends tokens, indexes full blocks, offers complete
-/// chunks to the tier, ends requests. Entries of an older attempt or an ended request are ignored wholly.
+/// What is wrong with a result of the plan, in words, empty when all is well: the model is somebody else's, so it is
+/// checked that it sampled for whom it was asked to, and tokens that there are.
+std::string find_fault(const scheduler_state& state, const step_plan& plan, const step_result& result);
+
+/// Carries the results of a dispatched plan, without faults, into the state: appends tokens, indexes full blocks, offers complete
+/// chunks to the tier, ends requests, gives back what windows have passed. Entries of an older attempt or an ended request are ignored wholly.
 commit_effects commit_step(scheduler_state& state, const step_plan& plan, const step_result& result);
 
 }  // namespace sluice::inline v0

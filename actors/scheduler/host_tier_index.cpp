@@ -25,24 +25,36 @@ lookup_verdict host_tier_index::lookup(const chunk_key& key) const {
 }
 
 offer_outcome host_tier_index::offer(std::span<const chunk_key> keys) {
-  offer_outcome outcome;
   std::vector<std::size_t> wanted;
+  std::vector<chunk_key> incoming;
   std::unordered_set<slot_id> spared;
   std::unordered_set<chunk_key> seen;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (auto slot = find(keys[i]))
+    if (auto slot = find(keys[i])) {
       spared.insert(*slot);
-    else if (seen.insert(keys[i]).second)
+    } else if (seen.insert(keys[i]).second) {
       wanted.push_back(i);
+      incoming.push_back(keys[i]);
+    }
   }
+  const offer_outcome refused{true, {}, {}};
+  std::vector<slot_id> victims;
   if (wanted.size() > counts_.free) {
     const auto num_needed = wanted.size() - counts_.free;
-    outcome.is_refused = policy_->num_evictable() < num_needed;
-    if (outcome.is_refused) return outcome;
-    const auto victims = policy_->victims(num_needed, [&](slot_id slot) { return spared.contains(slot); });
-    outcome.is_refused = victims.size() < num_needed;
-    if (outcome.is_refused) return outcome;
-    for (auto slot : victims) evict(slot, outcome);
+    if (policy_->num_evictable() < num_needed) return refused;
+    victims = policy_->victims(incoming, num_needed, [&](slot_id slot) { return spared.contains(slot); });
+    if (victims.size() < num_needed) return refused;
+  }
+  return accept(keys, wanted, victims);
+}
+
+offer_outcome host_tier_index::accept(std::span<const chunk_key> keys, const std::vector<std::size_t>& wanted,
+                                      const std::vector<slot_id>& victims) {
+  offer_outcome outcome;
+  for (auto slot : victims) {
+    outcome.evicted.push_back(slots_[slot.value].key);
+    policy_->evict(slot);
+    release(slot);
   }
   for (auto position : wanted) {
     const auto slot = take_slot();
@@ -52,6 +64,7 @@ offer_outcome host_tier_index::offer(std::span<const chunk_key> keys) {
     ++counts_.pinned;
     index_[record.key] = slot;
     move_to(slot, slot_state::pending);
+    policy_->insert(slot, record.key);
     outcome.accepted.push_back({position, slot});
   }
   return outcome;
@@ -64,7 +77,7 @@ void host_tier_index::complete(slot_id slot, bool ok) {
   if (record.num_readers == 0) --counts_.pinned;
   if (record.state == slot_state::pending && ok) {
     move_to(slot, slot_state::ready);
-    policy_->insert(slot);
+    policy_->ready(slot);
   } else if (record.state == slot_state::pending) {
     drop(slot);
   } else {
@@ -79,7 +92,7 @@ std::vector<slot_id> host_tier_index::pin(std::span<const chunk_key> keys) {
     auto& record = slots_[slot.value];
     assert(record.state == slot_state::ready);
     if (record.num_readers++ == 0) {
-      policy_->remove(slot);
+      policy_->pin(slot);
       ++counts_.pinned;
     }
     pinned.push_back(slot);
@@ -94,30 +107,34 @@ void host_tier_index::unpin(std::span<const slot_id> slots) {
     if (--record.num_readers > 0) continue;
     --counts_.pinned;
     if (record.state == slot_state::ready)
-      policy_->insert(slot);
+      policy_->unpin(slot);
     else
       free_if_quiet(slot);
   }
 }
 
 void host_tier_index::touch(std::span<const chunk_key> keys) {
-  for (const auto& key : keys)
-    if (auto slot = find(key); slot && is_evictable(*slot)) policy_->touch(*slot);
+  for (const auto& key : keys) {
+    const auto slot = find(key);
+    if (!slot)
+      policy_->touch_absent(key);
+    else if (is_evictable(*slot))
+      policy_->touch(*slot);
+  }
 }
 
 void host_tier_index::drop(slot_id slot) {
-  auto& record = slots_[slot.value];
-  if (record.state == slot_state::free || record.state == slot_state::draining) return;
-  if (is_evictable(slot)) policy_->remove(slot);
-  index_.erase(record.key);
-  move_to(slot, slot_state::draining);
-  free_if_quiet(slot);
+  if (!is_present(slot)) return;
+  policy_->forget(slot);
+  release(slot);
 }
 
-std::uint64_t host_tier_index::reset() {
+tier_reset_outcome host_tier_index::reset() {
   const auto num_dropped = index_.size();
-  for (std::uint32_t s = 0; s < num_fresh_used_; ++s) drop(slot_id{s});
-  return num_dropped;
+  for (std::uint32_t s = 0; s < num_fresh_used_; ++s)
+    if (is_present(slot_id{s})) release(slot_id{s});
+  policy_->reset();
+  return {tier_reset_outcome::verdict::reset, num_dropped};
 }
 
 slot_counts host_tier_index::counts() const { return counts_; }
@@ -129,9 +146,10 @@ slot_id host_tier_index::take_slot() {
   return slot;
 }
 
-void host_tier_index::evict(slot_id slot, offer_outcome& outcome) {
-  outcome.evicted.push_back(slots_[slot.value].key);
-  drop(slot);
+void host_tier_index::release(slot_id slot) {
+  index_.erase(slots_[slot.value].key);
+  move_to(slot, slot_state::draining);
+  free_if_quiet(slot);
 }
 
 void host_tier_index::free_if_quiet(slot_id slot) {
@@ -139,6 +157,11 @@ void host_tier_index::free_if_quiet(slot_id slot) {
   if (record.is_written || record.num_readers > 0) return;
   move_to(slot, slot_state::free);
   freed_.push_back(slot);
+}
+
+bool host_tier_index::is_present(slot_id slot) const {
+  const auto state = slots_[slot.value].state;
+  return state == slot_state::pending || state == slot_state::ready;
 }
 
 bool host_tier_index::is_evictable(slot_id slot) const {
@@ -169,12 +192,12 @@ std::vector<std::string> host_tier_index::check() const {
   for (std::uint32_t s = 0; s < slots_.size(); ++s) {
     const auto& record = slots_[s];
     auto fault = [&](const char* what) { faults.push_back("slot " + std::to_string(s) + " " + what); };
-    const bool is_present = record.state == slot_state::pending || record.state == slot_state::ready;
-    if (is_present && find(record.key) != slot_id{s}) fault("is not found by its key");
+    const bool is_here = is_present(slot_id{s});
+    if (is_here && find(record.key) != slot_id{s}) fault("is not found by its key");
     if (record.state == slot_state::free && (record.is_written || record.num_readers > 0)) fault("is free and in use");
     if (record.state == slot_state::draining && !record.is_written && record.num_readers == 0)
       fault("drains although nothing uses it");
-    if ((record.state == slot_state::pending) != (record.is_written && is_present)) fault("is pending without a store");
+    if ((record.state == slot_state::pending) != (record.is_written && is_here)) fault("is pending without a store");
     recount.free += record.state == slot_state::free;
     recount.pending += record.state == slot_state::pending;
     recount.ready += record.state == slot_state::ready;

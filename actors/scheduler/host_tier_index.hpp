@@ -9,8 +9,8 @@
 
 namespace sluice::inline v0 {
 
-/// The host memory tier: a fixed number of slots in one arena. Fresh slots are taken in order, then freed ones,
-/// last freed first.
+/// The host memory tier: a fixed number of slots in one arena. Fresh slots are taken in order, then freed ones, last
+/// freed first. It never refuses a reset.
 class host_tier_index final : public tier_index {
  public:
   host_tier_index(std::uint32_t num_slots, std::unique_ptr<eviction_policy> policy);
@@ -23,7 +23,7 @@ class host_tier_index final : public tier_index {
   void unpin(std::span<const slot_id> slots) override;
   void touch(std::span<const chunk_key> keys) override;
   void drop(slot_id slot) override;
-  std::uint64_t reset() override;
+  tier_reset_outcome reset() override;
   slot_counts counts() const override;
   std::vector<std::string> check() const override;
 
@@ -42,8 +42,11 @@ class host_tier_index final : public tier_index {
 
   slot_id take_slot();
   void move_to(slot_id slot, slot_state next);
-  void evict(slot_id slot, offer_outcome& outcome);
+  offer_outcome accept(std::span<const chunk_key> keys, const std::vector<std::size_t>& wanted,
+                       const std::vector<slot_id>& victims);
+  void release(slot_id slot);
   void free_if_quiet(slot_id slot);
+  bool is_present(slot_id slot) const;
   bool is_evictable(slot_id slot) const;
 
   std::vector<slot_record> slots_;

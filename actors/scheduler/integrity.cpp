@@ -16,9 +16,9 @@ void check_references(const scheduler_state& state, fault_list& faults) {
   std::map<block_id, std::uint32_t> references;
   for (const auto& [id, request] : state.requests.all())
     for (const auto& group : request.groups)
-      for (auto block : group.table) ++references[block];
+      for (auto at = group.num_passed; at < group.table.size(); ++at) ++references[group.table[at]];
   for (const auto& [id, record] : state.ledger.records())
-    if (record.direction == transfer_direction::load)
+    if (record.direction == transfer_direction::load && record.purpose != transfer_purpose::given_up)
       for (auto block : record.blocks) ++references[block];
   for (std::uint32_t b = 1; b < state.pool.num_blocks(); ++b) {
     const auto found = references.find(block_id{b});
@@ -53,9 +53,18 @@ void check_request(const scheduler_state& state, const request_record& request, 
     case request_phase::finished: fault("has ended and is still recorded"); break;
   }
   if (request.num_computed_tokens > request.num_dispatched_tokens) fault("has computed more than was dispatched");
-  for (std::size_t g = 0; g < request.groups.size(); ++g)
-    if (state.config.num_blocks_for(g, request.num_dispatched_tokens) > request.groups[g].table.size())
+  if (request.is_parked && request.phase != request_phase::waiting) fault("is parked and does not wait");
+  if (request.reason == waiting_reason::transfers_pending && stores.empty()) fault("waits for stores that it does not have");
+  if (request.num_pending_tokens > state.num_steps_in_flight + 1) fault("has more tokens on the way than steps are in flight");
+  for (std::size_t g = 0; g < request.groups.size(); ++g) {
+    const auto& group = request.groups[g];
+    if (state.config.num_blocks_for(g, request.num_dispatched_tokens) > group.table.size())
       fault("has tokens beyond its block table");
+    const auto first_read = state.config.shape(g).first_block_read_at(request.num_computed_tokens);
+    if (group.num_passed > std::min<std::size_t>(first_read, group.table.size())) fault("gave up blocks that it still reads");
+    for (std::uint32_t at = 0; at < group.num_passed; ++at)
+      if (group.table[at] != null_block) fault("holds a block that its window has passed");
+  }
 }
 
 void check_transfers(const scheduler_state& state, fault_list& faults) {
@@ -70,8 +79,8 @@ void check_transfers(const scheduler_state& state, fault_list& faults) {
         fault("has a waiter that is not loading");
     for (auto block : record.blocks) {
       if (is_load && state.pool.is_indexed(block)) fault("loads into a block that is indexed as ready");
-      if (!is_load && record.purpose == transfer_purpose::given_up && !state.pool.is_quarantined(block))
-        fault("was given up and reads a block that is not quarantined");
+      if (record.purpose == transfer_purpose::given_up && !state.pool.is_quarantined(block))
+        fault("was given up and touches a block that is not quarantined");
     }
     if (record.epoch > state.epoch) fault("is of an epoch to come");
     if (record.epoch < state.epoch && record.purpose != transfer_purpose::stale &&
@@ -104,8 +113,10 @@ engine_snapshot make_snapshot(const scheduler_state& state) {
   for (const auto& [id, request] : state.requests.all()) {
     const auto loads = state.ledger.loads_of(id);
     std::uint32_t num_blocks = 0;
-    for (const auto& group : request.groups) num_blocks += static_cast<std::uint32_t>(group.table.size());
-    snapshot.requests.push_back({id, request.phase, request.reason, request.attempt, request.num_tokens(),
+    for (const auto& group : request.groups) num_blocks += group.num_held();
+    const bool is_kept_out = request.phase == request_phase::waiting && !state.limits.admits;
+    const auto reason = is_kept_out ? waiting_reason::paused : request.reason;
+    snapshot.requests.push_back({id, request.phase, reason, request.attempt, request.num_tokens(),
                                  request.num_computed_tokens, num_blocks, {loads.begin(), loads.end()},
                                  static_cast<std::uint32_t>(state.ledger.stores_of(id).size())});
   }

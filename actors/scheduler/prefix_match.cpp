@@ -3,66 +3,226 @@
 
 #include <algorithm>
 
+#include <sluice/actors/scheduler/chunk_scan.hpp>
+
 namespace sluice::inline v0 {
 
 namespace {
 
-void match_device(const scheduler_state& state, const pool_overlay& overlay, const std::vector<content_key>& keys,
-                  std::uint32_t cap, prefix_match& match) {
-  match.epoch = state.epoch;
-  while (match.num_shared() < cap) {
-    const auto block = state.pool.find(keys[match.num_shared()]);
-    if (!block || !overlay.holds_content(*block)) return;
-    match.device_blocks.push_back(*block);
-    match.epoch = std::min(match.epoch, state.pool.epoch(*block));
-  }
-}
+constexpr std::uint32_t align_down(std::uint32_t value, std::uint32_t unit) { return value / unit * unit; }
 
-void match_loads(const scheduler_state& state, const planned_loading& planned, const std::vector<content_key>& keys,
-                 std::uint32_t cap, prefix_match& match) {
-  while (match.num_shared() < cap) {
-    const auto& key = keys[match.num_shared()];
-    auto loading = state.ledger.find_loading(key);
-    if (auto found = planned.find(key); !loading && found != planned.end()) loading = found->second;
-    if (!loading) return;
-    match.joined_blocks.push_back(loading->block);
-    if (std::find(match.joined_loads.begin(), match.joined_loads.end(), loading->load) == match.joined_loads.end())
-      match.joined_loads.push_back(loading->load);
+class matcher {
+ public:
+  matcher(const scheduler_state& state, const pool_overlay& overlay, const planned_loading& planned,
+          const request_record& request)
+      : state_(state), overlay_(overlay), planned_(planned), request_(request), num_tokens_(request.num_tokens()),
+        unit_(state.config.block_alignment()) {
+    match_.groups.resize(state.config.num_groups());
+    match_.epoch = state.epoch;
+    found_.resize(match_.groups.size());
   }
-}
 
-void match_tier(const scheduler_state& state, const request_record& request, prefix_match& match) {
-  const auto* tier = state.offload_tier();
-  if (tier == nullptr) return;
-  const auto factor = state.config.blocks_per_chunk;
-  const auto num_chunks = static_cast<std::uint32_t>(request.groups[0].keys.size()) / factor;
-  auto chunk = match.num_shared() / factor;
-  while (chunk < num_chunks) {
-    const auto key = key_of_chunk(state, request, 0, chunk);
-    if (tier->lookup(key) != lookup_verdict::hit) break;
-    match.tier_chunks.push_back(key);
-    ++chunk;
+  prefix_match run() {
+    if (!state_.config.enable_prefix_caching || !request_.params.reads_prefix_cache) return std::move(match_);
+    const auto cap = align_down(num_tokens_ - 1, unit_);
+    num_shared_ = find_shared(cap);
+    num_covered_ = num_shared_;
+    if (num_shared_ == 0 || !is_at_cap()) extend_from_tier();
+    if (match_.wait == waiting_reason::none) fill_in();
+    return std::move(match_);
   }
-  if (!match.tier_chunks.empty()) match.num_tier_blocks = chunk * factor - match.num_shared();
-}
+
+ private:
+  struct found_block {
+    block_id block;
+    transfer_id load;  // 0: nothing loads into it
+  };
+
+  group_shape shape(std::size_t g) const { return state_.config.shape(g); }
+  const std::vector<content_key>& keys(std::size_t g) const { return request_.groups[g].keys; }
+
+  // -- blocks of the device and of loads in flight ---------------------------------------------------------------
+
+  std::optional<found_block> find(std::size_t g, std::uint32_t position) const {
+    const auto& key = keys(g)[position];
+    if (const auto block = state_.pool.find(key); block && overlay_.holds_content(*block)) return found_block{*block, {}};
+    if (const auto loading = state_.ledger.find_loading(key)) return found_block{loading->block, loading->load};
+    if (const auto loading = planned_.find(key); loading != planned_.end())
+      return found_block{loading->second.block, loading->second.load};
+    return std::nullopt;
+  }
+
+  /// The most leading tokens, at most `cap`, that go on in every group.
+  std::uint32_t find_shared(std::uint32_t cap) {
+    auto num_tokens = cap;
+    for (std::size_t g = 0; g < found_.size(); ++g)
+      if (!shape(g).is_window()) num_tokens = std::min(num_tokens, scan_full(g, num_tokens));
+    for (bool is_stable = false; !is_stable;) {
+      is_stable = true;
+      for (std::size_t g = 0; g < found_.size(); ++g) {
+        if (!shape(g).is_window()) continue;
+        const auto fitting = scan_window_blocks(g, num_tokens);
+        is_stable = is_stable && fitting == num_tokens;
+        num_tokens = fitting;
+      }
+    }
+    return num_tokens;
+  }
+
+  std::uint32_t scan_full(std::size_t g, std::uint32_t cap) {
+    const auto block_size = shape(g).block_size;
+    while (found_[g].size() < cap / block_size) {
+      const auto found = find(g, static_cast<std::uint32_t>(found_[g].size()));
+      if (!found) break;
+      found_[g].push_back(*found);
+    }
+    return align_down(static_cast<std::uint32_t>(found_[g].size()) * block_size, unit_);
+  }
+
+  /// The largest number of tokens up to `num_tokens` whose window is there.
+  std::uint32_t scan_window_blocks(std::size_t g, std::uint32_t num_tokens) const {
+    const auto group = shape(g);
+    auto position = num_tokens / group.block_size;
+    while (num_tokens > 0 && position > group.first_block_read_at(num_tokens)) {
+      --position;
+      if (find(g, position)) continue;
+      num_tokens = align_down(position * group.block_size, unit_);
+      position = num_tokens / group.block_size;
+    }
+    return num_tokens;
+  }
+
+  /// No group has a whole block left before the last token.
+  bool is_at_cap() const {
+    for (std::size_t g = 0; g < found_.size(); ++g)
+      if (num_shared_ / shape(g).block_size < (num_tokens_ - 1) / shape(g).block_size) return false;
+    return true;
+  }
+
+  // -- chunks of the tier ----------------------------------------------------------------------------------------
+
+  void extend_from_tier() {
+    if (state_.offload_tier() == nullptr || request_.is_load_refused) return;
+    const auto max_load = request_.params.max_load_tokens;
+    const auto limit = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(num_tokens_, std::uint64_t{num_shared_} + max_load));
+    if (limit <= num_shared_) return;
+    std::uint32_t end = limit;
+    for (std::size_t g = 0; g < found_.size() && end > num_shared_; ++g)
+      end = std::min(end, shape(g).is_window() ? align_down(limit, shape(g).tokens_per_chunk()) : scan_full_chunks(g, limit));
+    for (bool is_stable = false; !is_stable && end > num_shared_;) {
+      is_stable = true;
+      for (std::size_t g = 0; g < found_.size() && end > num_shared_; ++g) {
+        if (!shape(g).is_window()) continue;
+        const auto fitting = scan_window_chunks(g, end);
+        is_stable = is_stable && fitting == end;
+        end = fitting;
+      }
+    }
+    num_covered_ = std::max(num_shared_, end);
+  }
+
+  lookup_verdict look_up(std::size_t g, std::uint32_t chunk) const {
+    const auto verdict = state_.offload_tier()->lookup(key_of_chunk(state_, request_, g, chunk));
+    const bool is_known = verdict == lookup_verdict::hit || verdict == lookup_verdict::miss;
+    return is_known || !request_.has_waited_enough ? verdict : lookup_verdict::miss;
+  }
+
+  /// Tokens up to which the group's chunks can be loaded. 0, and a wait noted, when that is not known yet.
+  std::uint32_t scan_full_chunks(std::size_t g, std::uint32_t limit) {
+    const auto chunk_tokens = shape(g).tokens_per_chunk();
+    const auto outcome = scan_prefix(num_shared_ / chunk_tokens, limit / chunk_tokens, state_.config.recompute_budget,
+                                     [&](std::uint32_t chunk) { return look_up(g, chunk); });
+    return outcome.is_known() ? outcome.end * chunk_tokens : wait(g, outcome);
+  }
+
+  std::uint32_t scan_window_chunks(std::size_t g, std::uint32_t end) {
+    const auto group = shape(g);
+    const auto chunk_tokens = group.tokens_per_chunk();
+    const auto num_chunks = std::min((end + chunk_tokens - 1) / chunk_tokens, num_tokens_ / chunk_tokens);
+    end = std::min(end, num_chunks * chunk_tokens);
+    const auto first_read = group.first_block_read_at(std::min(end, num_tokens_ - 1)) / group.blocks_per_chunk;
+    const auto outcome = scan_window(num_chunks, group.num_window_chunks(), num_chunks - std::min(first_read, num_chunks),
+                                     [&](std::uint32_t chunk) {
+                                       const bool is_shared = (chunk + 1) * chunk_tokens <= num_shared_;
+                                       return is_shared ? lookup_verdict::hit : look_up(g, chunk);
+                                     });
+    if (!outcome.is_known()) return wait(g, outcome);
+    return outcome.end == num_chunks ? end : outcome.end * chunk_tokens;
+  }
+
+  std::uint32_t wait(std::size_t g, const scan_outcome& outcome) {
+    switch (outcome.result) {
+      case scan_outcome::kind::known: break;
+      case scan_outcome::kind::awaits_lookup: match_.wait = waiting_reason::lookup_pending; break;
+      case scan_outcome::kind::awaits_store:
+        match_.wait = waiting_reason::chunk_pending;
+        match_.awaited = key_of_chunk(state_, request_, g, outcome.awaited_chunk);
+        break;
+    }
+    return 0;
+  }
+
+  // -- the answer ------------------------------------------------------------------------------------------------
+
+  void fill_in() {
+    match_.num_computed_tokens = std::min(num_covered_, num_tokens_ - 1);
+    match_.num_device_tokens = num_shared_;
+    for (std::size_t g = 0; g < found_.size(); ++g) {
+      match_.groups[g].num_passed = shape(g).first_block_read_at(match_.num_computed_tokens);
+      share(g);
+      if (num_covered_ > num_shared_) load(g);
+    }
+    const auto& first = match_.groups[0];
+    const auto next = std::max(first.num_passed + static_cast<std::uint32_t>(first.shared.size()),
+                               first.first_loaded + first.num_loaded);
+    if (next < keys(0).size()) match_.missing = keys(0)[next];
+  }
+
+  void share(std::size_t g) {
+    auto& group = match_.groups[g];
+    const auto block_size = shape(g).block_size;
+    for (auto position = group.num_passed; position < num_shared_ / block_size; ++position) {
+      const auto found = position < found_[g].size() ? found_[g][position] : *find(g, position);
+      group.shared.push_back(found.block);
+      if (found.load == transfer_id{}) {
+        match_.epoch = std::min(match_.epoch, state_.pool.epoch(found.block));
+        continue;
+      }
+      match_.num_device_tokens = std::min(match_.num_device_tokens, position * block_size);
+      auto& joined = match_.joined_loads;
+      if (std::find(joined.begin(), joined.end(), found.load) == joined.end()) joined.push_back(found.load);
+    }
+  }
+
+  void load(std::size_t g) {
+    auto& group = match_.groups[g];
+    const auto end = shape(g).num_blocks_for(num_covered_);
+    group.first_loaded = std::max(group.num_passed, num_shared_ / shape(g).block_size);
+    if (group.first_loaded >= end) return;
+    group.num_loaded = end - group.first_loaded;
+    const auto factor = shape(g).blocks_per_chunk;
+    for (auto chunk = group.first_loaded / factor; chunk <= (end - 1) / factor; ++chunk)
+      group.tier_chunks.push_back(key_of_chunk(state_, request_, g, chunk));
+  }
+
+  const scheduler_state& state_;
+  const pool_overlay& overlay_;
+  const planned_loading& planned_;
+  const request_record& request_;
+  const std::uint32_t num_tokens_;
+  const std::uint32_t unit_;
+  std::vector<std::vector<found_block>> found_;  // of full groups, from the beginning
+  std::uint32_t num_shared_ = 0;                 // tokens in shared blocks
+  std::uint32_t num_covered_ = 0;                // these, and tokens in chunks of the tier
+  prefix_match match_;
+};
 
 }  // namespace
 
 prefix_match match_prefix(const scheduler_state& state, const pool_overlay& overlay, const planned_loading& planned,
                           const request_record& request) {
-  prefix_match match;
-  match.epoch = state.epoch;
-  if (!state.config.enable_prefix_caching) return match;
-  const auto block_size = state.config.block_size(0);
-  const auto& keys = request.groups[0].keys;
-  const auto cap = (request.num_tokens() - 1) / block_size;
-  match_device(state, overlay, keys, cap, match);
-  match_loads(state, planned, keys, cap, match);
-  if (match.num_shared() < cap || cap == 0) match_tier(state, request, match);
-  const auto num_covered = (match.num_shared() + match.num_tier_blocks) * block_size;
-  match.recomputes_last_block = match.num_tier_blocks > 0 && num_covered == request.num_tokens();
-  match.num_computed_tokens = std::min(num_covered, request.num_tokens() - 1);
-  return match;
+  return matcher(state, overlay, planned, request).run();
 }
 
 }  // namespace sluice::inline v0

@@ -36,8 +36,13 @@ void request_table::apply(request_record& request, request_event event) {
   const auto next = next_phase(request.phase, event);
   assert(next.has_value());
   leave_queue(request);
-  if (event == request_event::preempt || event == request_event::lose_load) ++request.attempt.value;
+  if (event == request_event::preempt || event == request_event::lose_load) {
+    ++request.attempt.value;
+    request.is_timed = request.has_waited_enough = false;
+  }
   request.phase = *next;
+  request.is_parked = request.needs_budget = false;
+  request.available_at_refusal.reset();
   request.reason = *next == request_phase::waiting   ? waiting_reason::queued
                    : *next == request_phase::loading ? waiting_reason::load_in_flight
                                                      : waiting_reason::none;
@@ -52,8 +57,23 @@ request_record request_table::remove(request_id id) {
   return request;
 }
 
-request_table::queue_entry request_table::entry_of(const request_record& request) {
-  return {request.attempt.value == 1, request.arrival, &request};
+request_table::queue_entry request_table::entry_of(const request_record& request) const {
+  const auto priority = order_ == scheduling_policy::priority ? request.params.priority : 0;
+  return {priority, request.attempt.value == 1, request.arrival, &request};
+}
+
+void request_table::park(request_record& request, waiting_reason reason) {
+  assert(request.phase == request_phase::waiting);
+  waiting_.erase(entry_of(request));
+  request.is_parked = true;
+  request.reason = reason;
+}
+
+void request_table::wake(request_record& request) {
+  if (request.phase != request_phase::waiting || !request.is_parked) return;
+  request.is_parked = false;
+  request.reason = waiting_reason::queued;
+  waiting_.insert(entry_of(request));
 }
 
 void request_table::leave_queue(request_record& request) {
@@ -73,7 +93,7 @@ void request_table::enter_queue(request_record& request) {
     case request_phase::loading:
     case request_phase::running:
       active_.insert(std::upper_bound(active_.begin(), active_.end(), &request,
-                                      [](auto* a, auto* b) { return a->arrival < b->arrival; }),
+                                      [this](auto* a, auto* b) { return is_before(*a, *b); }),
                      &request);
       break;
     case request_phase::finished: break;

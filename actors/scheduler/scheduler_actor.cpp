@@ -11,6 +11,9 @@ namespace {
 /// Long enough for the supervisor to end the engine, short enough not to be noticed when the actor was only slow.
 constexpr std::chrono::milliseconds lost_actor_pause{100};
 
+/// For giving back or taking all device memory.
+constexpr std::chrono::seconds memory_timeout{60};
+
 }  // namespace
 
 scheduler_actor_state::scheduler_actor_state(scheduler_actor::pointer self_pointer,
@@ -23,56 +26,61 @@ scheduler_actor::behavior_type scheduler_actor_state::make_behavior() {
       [this](const connect_engine& message) { engine = message; },
       [this](const submit_request& message) {
         clients[message.params.id] = compat::sender_as<request_actor>(self);
-        core->submit(message);
-        progress();
+        after([&] { core->submit(message); });
       },
-      [this](const abort_request& message) {
-        core->abort(message);
-        progress();
+      [this](const abort_request& message) { after([&] { core->abort(message); }); },
+      [this](const finish_request& message) { after([&] { core->finish(message); }); },
+      [this](const reset_prefix_cache& message) {
+        return ask<reset_report>(resets, [&](std::uint64_t ticket) { core->reset(message, ticket); });
       },
-      [this](const finish_request& message) {
-        core->finish(message);
-        progress();
+      [this](const pause_engine& message) {
+        return ask<control_report>(controls, [&](std::uint64_t ticket) { core->pause(message, ticket); });
       },
-      [this](const reset_prefix_cache& message) -> caf::result<reset_report> {
-        auto promise = compat::make_response_promise<reset_report>(self);
-        resets.emplace(++last_ticket, promise);
-        core->reset(message, last_ticket);
-        progress();
-        return promise;
+      [this](const resume_engine& message) {
+        return ask<control_report>(controls, [&](std::uint64_t ticket) { core->resume(message, ticket); });
+      },
+      [this](const sleep_engine& message) {
+        return ask<control_report>(controls, [&](std::uint64_t ticket) { core->sleep(message, ticket); });
+      },
+      [this](const wake_engine& message) {
+        return ask<control_report>(controls, [&](std::uint64_t ticket) { core->wake(message, ticket); });
       },
       [this](const snapshot_query&) -> caf::result<engine_snapshot> { return core->snapshot(); },
       [this](const integrity_query&) -> caf::result<integrity_report> { return integrity_report{core->check()}; },
-      [this](const step_enqueued& message) {
-        core->enqueued(message);
-        progress();
-      },
-      [this](const step_result& message) {
-        core->result(message);
-        progress();
-      },
-      [this](const step_failed& message) {
-        core->failed(message);
-        progress();
-      },
-      [this](const transfers_settled& message) {
-        core->settled(message);
-        progress();
-      },
-      [this](const plan_again&) {
-        core->plan_again();
-        progress();
-      },
+      [this](const step_enqueued& message) { after([&] { core->enqueued(message); }); },
+      [this](const step_result& message) { after([&] { core->result(message); }); },
+      [this](const step_failed& message) { after([&] { core->failed(message); }); },
+      [this](const transfers_settled& message) { after([&] { core->settled(message); }); },
+      [this](const lookups_answered& message) { after([&] { core->lookups_have_answers(message); }); },
+      [this](const check_transfers& message) { after([&] { core->expired(message); }); },
+      [this](const wait_expired& message) { after([&] { core->expired(message); }); },
+      [this](const control_expired& message) { after([&] { core->expired(message); }); },
+      [this](const plan_again&) { after([&] { core->plan_again(); }); },
   };
 }
 
-void scheduler_actor_state::progress() {
-  for (auto& message : core->take_outgoing()) std::visit([this](auto& value) { send(value); }, message);
-  hooks.on_progress(*core);
-#ifndef NDEBUG
-  if (core->is_idle())
-    for (auto& fault : core->check()) hooks.on_violation({{}, std::move(fault)});
-#endif
+template <class Function>
+void scheduler_actor_state::after(Function&& change) {
+  change();
+  progress();
+}
+
+/// Gives the command a ticket, under which its answer will come.
+template <class Answer, class Function>
+caf::result<Answer> scheduler_actor_state::ask(promises<Answer>& open, Function&& command) {
+  auto promise = compat::make_response_promise<Answer>(self);
+  open.emplace(++last_ticket, promise);
+  after([&] { command(last_ticket); });
+  return promise;
+}
+
+template <class Answer>
+void scheduler_actor_state::answer(promises<Answer>& open, std::uint64_t ticket, Answer& report) {
+  auto found = open.find(ticket);
+  assert(found != open.end());
+  auto promise = std::move(found->second);
+  open.erase(found);
+  compat::deliver(promise, std::move(report));
 }
 
 void scheduler_actor_state::send(stage_loads& message) { compat::mail(self, std::move(message)).send(engine.loads); }
@@ -112,14 +120,33 @@ void scheduler_actor_state::send(request_finished& message) {
   compat::mail(self, std::move(message)).send(client);
 }
 
-void scheduler_actor_state::send(reset_answer& message) {
-  auto found = resets.find(message.ticket);
-  assert(found != resets.end());
-  auto promise = std::move(found->second);
-  resets.erase(found);
-  compat::deliver(promise, std::move(message.report));
+void scheduler_actor_state::send(reset_answer& message) { answer(resets, message.ticket, message.report); }
+void scheduler_actor_state::send(control_answer& message) { answer(controls, message.ticket, message.report); }
+
+void scheduler_actor_state::send(change_memory& message) {
+  compat::mail(self, message)
+      .request(engine.executor, memory_timeout)
+      .then([this](const memory_changed& answer) { after([&] { core->memory_has_changed(answer); }); },
+            [this](const caf::error&) {
+              after([&] { core->memory_has_changed({errc::device_failed, "the executor did not answer"}); });
+            });
+}
+
+template <class Message>
+void scheduler_actor_state::send(timer<Message>& message) {
+  compat::mail(self, std::move(message.message)).delay(message.after).send(scheduler_actor{self});
 }
 
 void scheduler_actor_state::send(invariant_violation& message) { hooks.on_violation(message); }
+
+void scheduler_actor_state::progress() {
+  if (const auto events = core->take_events(); !events.empty()) hooks.on_events(events);
+  hooks.on_progress(*core);  // first: who gets an answer finds numbers that fit it
+  for (auto& message : core->take_outgoing()) std::visit([this](auto& value) { send(value); }, message);
+#ifndef NDEBUG
+  if (core->is_idle())
+    for (auto& fault : core->check()) hooks.on_violation({{}, std::move(fault)});
+#endif
+}
 
 }  // namespace sluice::inline v0

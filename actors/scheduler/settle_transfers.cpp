@@ -48,19 +48,50 @@ void count(engine_totals& totals, transfer_direction direction, transfer_result 
   }
 }
 
-void lose_load(scheduler_state& state, request_id id) {
+void lose_load(scheduler_state& state, request_id id, bool was_refused = false) {
   auto* request = state.requests.find(id);
   if (request == nullptr || request->phase != request_phase::loading) return;
+  request->is_load_refused = was_refused;
   state.ledger.leave_loads(id);
   request->num_computed_tokens = 0;  // nothing was computed yet
   release_blocks(state, *request);
   state.requests.apply(*request, request_event::lose_load);
 }
 
+/// Tells of a block that was loaded, if there is still a request that knows its tokens.
+void tell_of_loaded(scheduler_state& state, const transfer_record& record, group_id group, const content_key& key) {
+  const request_record* request = state.config.records_kv_events ? state.requests.find(record.request) : nullptr;
+  if (request == nullptr) return;
+  const auto& keys = request->groups[group.value].keys;
+  const auto at = static_cast<std::uint32_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
+  if (at < keys.size()) state.events.device_stored(sequence_of(*request, group.value), at, at + 1);
+}
+
 void index_loaded_blocks(scheduler_state& state, const transfer_record& record, std::size_t num_good) {
-  const auto num_indexable = record.blocks.size() - (record.recomputes_last_block ? 1 : 0);
-  for (std::size_t i = 0; i < std::min(num_good, num_indexable); ++i)
-    state.pool.index(record.blocks[i], record.keys[i], record.epoch);
+  std::size_t position = 0;
+  for (const auto& copy : record.copies)
+    for (std::uint32_t i = 0; i < copy.num_blocks && position < num_good; ++i, ++position) {
+      if (!record.is_shareable(position)) continue;
+      state.pool.index(record.blocks[position], record.keys[position], record.epoch, copy.group);
+      tell_of_loaded(state, record, copy.group, record.keys[position]);
+    }
+}
+
+/// The tier's copies of these chunks of a transfer are not to be trusted.
+void drop_chunks(scheduler_state& state, const transfer_record& record, std::size_t first) {
+  for (auto at = first; at < record.slots.size(); ++at) {
+    if (state.config.records_kv_events && state.tier->lookup(record.chunks[at]) == lookup_verdict::hit)
+      state.events.removed(state.tier_place(), std::span(&record.chunks[at], 1));
+    state.tier->drop(record.slots[at]);
+  }
+}
+
+void release_targets(scheduler_state& state, const transfer_record& record) {
+  if (record.purpose == transfer_purpose::given_up) {
+    for (auto block : record.blocks) state.pool.unquarantine(block);
+    return;
+  }
+  for (auto block = record.blocks.rbegin(); block != record.blocks.rend(); ++block) state.pool.release(*block);
 }
 
 void settle_load(scheduler_state& state, const transfer_record& record, const transfer_outcome& outcome) {
@@ -68,11 +99,11 @@ void settle_load(scheduler_state& state, const transfer_record& record, const tr
   const bool counts = result == transfer_result::ok || result == transfer_result::failed;
   if (counts) index_loaded_blocks(state, record, num_good_blocks(record, outcome));
   if (result != transfer_result::ok)
-    for (auto waiter : record.waiters) lose_load(state, waiter);
-  for (auto slot = first_bad_slot(record, outcome); slot < record.slots.size(); ++slot)
-    state.tier->drop(record.slots[slot]);
+    for (auto waiter : record.waiters) lose_load(state, waiter, outcome.was_refused);
+  if (record.purpose != transfer_purpose::given_up && !outcome.was_refused)
+    drop_chunks(state, record, first_bad_slot(record, outcome));
   state.tier->unpin(record.slots);
-  for (auto block = record.blocks.rbegin(); block != record.blocks.rend(); ++block) state.pool.release(*block);
+  release_targets(state, record);
   if (result == transfer_result::ok) state.totals.loaded_bytes += num_bytes(state, record);
   count(state.totals, record.direction, result);
 }
@@ -81,10 +112,34 @@ void settle_store(scheduler_state& state, const transfer_record& record, const t
   const auto result = result_of(record, outcome);
   const auto num_good = first_bad_slot(record, outcome);
   for (std::size_t slot = 0; slot < record.slots.size(); ++slot) state.tier->complete(record.slots[slot], slot < num_good);
+  const auto num_stored = record.purpose == transfer_purpose::wanted ? num_good : 0;
+  state.events.stored(state.tier_place(), std::span(record.chunks).first(num_stored));
+  state.events.forget(std::span(record.chunks).subspan(num_stored));
   if (record.purpose == transfer_purpose::given_up)
     for (auto block : record.blocks) state.pool.unquarantine(block);
+  for (const auto& chunk : record.chunks) wake_chunk_waiters(state, chunk);
+  wake_store_waiter(state, record.request);
   if (result == transfer_result::ok) state.totals.stored_bytes += num_bytes(state, record);
   count(state.totals, record.direction, result);
+}
+
+void give_up_load(scheduler_state& state, const transfer_record& record) {
+  const auto waiters = record.waiters;
+  state.ledger.give_up(record.id);
+  for (auto waiter : waiters) lose_load(state, waiter);
+  for (auto block : record.blocks) {
+    state.pool.quarantine(block);
+    state.pool.release(block);
+  }
+  drop_chunks(state, record, 0);
+}
+
+void give_up_store(scheduler_state& state, const transfer_record& record) {
+  state.ledger.give_up(record.id);
+  for (auto block : record.blocks) state.pool.quarantine(block);
+  for (auto slot : record.slots) state.tier->drop(slot);
+  for (const auto& chunk : record.chunks) wake_chunk_waiters(state, chunk);
+  wake_store_waiter(state, record.request);
 }
 
 }  // namespace
@@ -106,15 +161,14 @@ std::size_t settle_transfers(scheduler_state& state, const transfers_settled& se
   return num_unknown;
 }
 
-void give_up_stores(scheduler_state& state, std::span<const transfer_id> stores) {
-  for (auto id : stores) {
+void give_up(scheduler_state& state, std::span<const transfer_id> transfers) {
+  for (auto id : transfers) {
     const auto* record = state.ledger.find(id);
-    if (record == nullptr || record->direction != transfer_direction::store ||
-        record->purpose == transfer_purpose::given_up)
-      continue;
-    state.ledger.give_up(id);
-    for (auto block : record->blocks) state.pool.quarantine(block);
-    for (auto slot : record->slots) state.tier->drop(slot);
+    if (record == nullptr || record->purpose == transfer_purpose::given_up) continue;
+    if (record->direction == transfer_direction::load)
+      give_up_load(state, *record);
+    else
+      give_up_store(state, *record);
   }
 }
 

@@ -38,6 +38,19 @@ struct offer_outcome {
   std::vector<chunk_key> evicted;
 };
 
+/// What a tier answered to a reset. Only `reset` is a success.
+struct tier_reset_outcome {
+  enum class verdict : std::uint8_t {
+    reset,        ///< nothing is left
+    refused,      ///< everything is as it was; another attempt may succeed
+    unsupported,  ///< everything is as it was; no attempt will succeed
+  };
+  verdict result = verdict::unsupported;
+  std::uint64_t num_dropped = 0;  ///< chunks
+
+  friend bool operator==(const tier_reset_outcome&, const tier_reset_outcome&) = default;
+};
+
 class tier_index {
  public:
   virtual ~tier_index() = default;
@@ -59,14 +72,15 @@ class tier_index {
   /// One load that read `slots` ended physically; refreshes their recency.
   virtual void unpin(std::span<const slot_id> slots) = 0;
 
-  /// The chunks were wanted by a request: refreshes the recency of those that are evictable.
+  /// A request wanted these chunks: refreshes the recency of those that are evictable, and tells the eviction policy of
+  /// those that are absent.
   virtual void touch(std::span<const chunk_key> keys) = 0;
 
   /// Forgets the chunk in `slot`: its bytes are not to be trusted. It drains while something reads or writes it.
   virtual void drop(slot_id slot) = 0;
 
-  /// Forgets everything; returns how many chunks were dropped. Never refuses: slots in use drain.
-  virtual std::uint64_t reset() = 0;
+  /// Forgets everything, or nothing. Slots in use are no reason to refuse: they drain.
+  virtual tier_reset_outcome reset() = 0;
 
   virtual slot_counts counts() const = 0;
 

@@ -12,8 +12,8 @@ transfer_record& transfer_ledger::add(transfer_record record) {
   const bool is_load = record.direction == transfer_direction::load;
   num_loads_ += is_load;
   if (is_load) {
-    const auto num_joinable = record.blocks.size() - (record.recomputes_last_block ? 1 : 0);
-    for (std::size_t i = 0; i < num_joinable; ++i) loading_[record.keys[i]] = {record.id, record.blocks[i]};
+    for (std::size_t i = 0; i < record.blocks.size(); ++i)
+      if (record.is_shareable(i)) loading_[record.keys[i]] = {record.id, record.blocks[i]};
     for (auto waiter : record.waiters) by_request_[waiter].loads.push_back(record.id);
   } else {
     for (auto block : record.blocks) readers_[block].push_back(record.id);

@@ -9,6 +9,7 @@
 //     └───────────────────────────────────────────────┘
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -32,17 +33,21 @@ struct transfer_record {
   transfer_direction direction = transfer_direction::store;
   transfer_purpose purpose = transfer_purpose::wanted;
   request_id request;               ///< whose tokens; the request may have ended
-  group_id group;
   step_id created_in;
   epoch_id epoch;
-  std::vector<block_copy> copies;   ///< in sequence order
-  std::vector<block_id> blocks;     ///< source or target blocks in sequence order
-  std::vector<slot_id> slots;       ///< one per chunk, in sequence order
+  std::vector<block_copy> copies;   ///< group by group, in sequence order in each; the lists below are in this order
+  std::vector<block_id> blocks;     ///< source or target blocks
+  std::vector<slot_id> slots;       ///< one per chunk
+  std::vector<chunk_key> chunks;    ///< the same
   std::vector<content_key> keys;    ///< loads: content of each block
-  bool recomputes_last_block = false;  ///< loads: the creator computes the last token again in the last block
+  std::vector<std::size_t> private_blocks;  ///< loads: positions of blocks in which the creator computes tokens again
   std::vector<request_id> waiters;  ///< loads: requests that cannot run before it settles
 
-  transfer_job job() const { return {id, group, copies}; }
+  transfer_job job() const { return {id, copies}; }
+  /// Whether the block at this position may be shared and indexed.
+  bool is_shareable(std::size_t position) const {
+    return std::find(private_blocks.begin(), private_blocks.end(), position) == private_blocks.end();
+  }
 };
 
 /// A block under a load that others may join.

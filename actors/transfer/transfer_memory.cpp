@@ -18,10 +18,10 @@ physical_copies make_physical_copies(const transfer_memory& memory, const transf
   result.batch.tag = job.id.value;
   result.batch.direction =
       direction == transfer_direction::load ? gpu::copy_direction::to_device : gpu::copy_direction::to_host;
-  const auto& segments = memory.device.segments[job.group.value];
-  const bool is_contiguous = segments.size() == 1 && segments[0].stride_bytes == segments[0].bytes_per_block;
   auto& copies = result.batch.copies;
   for (const auto& run : job.copies) {
+    const auto& segments = memory.device.segments[run.group.value];
+    const bool is_contiguous = segments.size() == 1 && segments[0].stride_bytes == segments[0].bytes_per_block;
     const auto num_before = copies.size();
     auto* in_tier = memory.tier.data + run.slot.value * memory.slot_bytes() +
                     run.first_block_in_chunk * memory.bytes_per_block;

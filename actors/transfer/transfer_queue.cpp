@@ -46,10 +46,10 @@ void transfer_queue::enqueue(const transfer_job& job, const gpu::status& waits) 
                     const gpu::copy_outcome& outcome) {
     const auto num_good = num_good_block_copies(counts, outcome.num_good_copies);
     list->add({id, outcome.failure ? transfer_result::failed : transfer_result::ok, num_good,
-               std::chrono::steady_clock::now() - start});
+               std::chrono::steady_clock::now() - start, false});
   };
   if (!waits || !lease_.stream->enqueue_copies(std::move(physical.batch), std::move(on_end)))
-    ended_->add({job.id, transfer_result::failed, 0, std::chrono::nanoseconds{0}});
+    ended_->add({job.id, transfer_result::failed, 0, std::chrono::nanoseconds{0}, true});
 }
 
 std::vector<transfer_outcome> transfer_queue::take_ended() {
