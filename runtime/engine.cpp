@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/runtime/engine.hpp>
 
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -48,10 +52,27 @@ tl::expected<std::unique_ptr<engine>, error> engine::make(const engine_plan& pla
   return made;
 }
 
-engine::engine(const engine_plan& plan, engine_parts parts) : plan_(plan), parts_(std::move(parts)) {}
+engine::engine(const engine_plan& plan, engine_parts parts)
+    : plan_(plan), status_(std::move(parts.status)), on_failure_(std::move(parts.on_failure)),
+      device_(std::move(parts.device)), model_(std::move(parts.model)) {}
 
 engine::~engine() {
   if (!system_) return;
+  const compat::thread_visit visit;
+  end_actors();
+  // Nobody enqueues any more. Ending the streams runs what they hold; callbacks still find a living system.
+  compute_.reset();
+  load_.reset();
+  store_.reset();
+  scheduler_ = scheduler_actor{};
+  actors_ = connect_engine{};
+  supervisor_ = supervisor_actor{};
+  system_.reset();
+  model_.reset();
+}
+
+void engine::end_actors() {
+  if (std::exchange(has_ended_actors_, true)) return;
   const compat::thread_visit visit;
   compat::anon_mail(stop_watching{}).send(supervisor_);
   const auto reason = caf::make_error(caf::exit_reason::user_shutdown);
@@ -61,61 +82,74 @@ engine::~engine() {
   compat::send_exit(actors_.loads, reason);
   compat::send_exit(actors_.stores, reason);
   system_->await_all_actors_done();
-  // Nobody enqueues any more. Ending the streams runs what they hold; callbacks still find a living system.
-  compute_.reset();
-  load_.reset();
-  store_.reset();
-  scheduler_ = scheduler_actor{};
-  actors_ = connect_engine{};
-  supervisor_ = supervisor_actor{};
-  system_.reset();
+}
+
+std::vector<std::string> engine::wait_for_streams(std::chrono::milliseconds patience) {
+  struct rest {
+    std::mutex mutex;  // guards busy
+    std::condition_variable changed;
+    std::set<std::string> busy;
+  };
+  const auto state = std::make_shared<rest>();  // callbacks may come after this call has returned
+  for (auto* stream : {compute_.get(), load_.get(), store_.get()}) state->busy.insert(stream->name());
+  for (auto* stream : {compute_.get(), load_.get(), store_.get()})
+    static_cast<void>(stream->call_when_reached([state, name = stream->name()](const std::optional<gpu::error>&) {
+      const std::lock_guard lock(state->mutex);
+      state->busy.erase(name);
+      state->changed.notify_all();
+    }));
+  std::unique_lock lock(state->mutex);
+  state->changed.wait_for(lock, patience, [&] { return state->busy.empty(); });
+  return {state->busy.begin(), state->busy.end()};
 }
 
 tl::expected<void, gpu::error> engine::allocate() {
-  auto& device = *parts_.device;
-  return put(device.allocate_device(plan_.pool_bytes), pool_)
-      .and_then([&] { return put(device.allocate_host(plan_.tier_bytes), tier_); })
-      .and_then([&] { return put(device.make_stream("compute"), compute_); })
-      .and_then([&] { return put(device.make_stream("load"), load_); })
-      .and_then([&] { return put(device.make_stream("store"), store_); })
-      .map([&] { parts_.model->bind(memory().device); });
+  return put(device_->allocate_device(plan_.pool_bytes), pool_)
+      .and_then([&] { return put(device_->allocate_host(plan_.tier_bytes), tier_); })
+      .and_then([&] { return put(device_->make_stream("compute"), compute_); })
+      .and_then([&] { return put(device_->make_stream("load"), load_); })
+      .and_then([&] { return put(device_->make_stream("store"), store_); })
+      .map([&] { model_->bind(memory().device); });
 }
 
 transfer_memory engine::memory() const {
-  const auto bytes_per_block = plan_.scheduler.kv.bytes_per_block;
-  return {{plan_.scheduler.num_device_blocks, {{{pool_.view().data, bytes_per_block, bytes_per_block}}}},
-          tier_.view(), bytes_per_block, plan_.scheduler.blocks_per_chunk};
+  const auto& config = plan_.scheduler;
+  const kv_segment whole_pool{pool_.view().data, config.kv.bytes_per_block, config.kv.bytes_per_block};
+  kv_memory device{config.num_device_blocks, {}};
+  device.segments.resize(config.num_groups(), {whole_pool});
+  return {std::move(device), tier_.view(), config.kv.bytes_per_block, config.blocks_per_chunk};
 }
 
 void engine::spawn(const runtime_options& options) {
   std::unique_ptr<tier_index> tier;
   if (const auto num_slots = plan_.scheduler.num_host_slots; num_slots > 0)
-    tier = std::make_unique<host_tier_index>(num_slots, make_lru_policy(num_slots));
+    tier = std::make_unique<host_tier_index>(num_slots, make_eviction_policy(options.eviction_policy, num_slots));
   preemption_options preemption;
   preemption.flush_timeout = options.flush_timeout;
   const auto boundary_timeout = preemption.query_timeout + preemption.flush_timeout + std::chrono::seconds{5};
   auto core = std::make_unique<scheduler_core>(plan_.scheduler, std::move(tier));
-  parts_.status->publish(core->numbers());
+  status_->publish(core->numbers());
   scheduler_ = compat::spawn<scheduler_actor, scheduler_actor_state>(*system_, std::move(core), boundary_timeout,
-                                                                     make_hooks(options.invariant_policy));
-  auto* device = parts_.device.get();
+                                                                     make_hooks(options));
+  auto* device = device_.get();
   actors_.loads = compat::spawn<load_actor, load_actor_state>(*system_, scheduler_, stream_lease{device, load_.get()},
                                                               memory());
   actors_.stores = compat::spawn<store_actor, store_actor_state>(*system_, scheduler_,
                                                                  stream_lease{device, store_.get()}, memory());
   actors_.handler = compat::spawn<preemption_handler, preemption_handler_state>(*system_, actors_.loads,
                                                                                 actors_.stores, preemption);
-  actors_.executor = compat::spawn<executor_actor, executor_actor_state>(*system_, scheduler_, parts_.model.get(),
-                                                                         stream_lease{device, compute_.get()});
+  actors_.executor = compat::spawn<executor_actor, executor_actor_state>(
+      *system_, scheduler_, model_.get(), stream_lease{device, compute_.get()}, pool_.view());
   supervisor_ = compat::spawn<supervisor_actor, supervisor_actor_state>(*system_, scheduler_, actors_,
-                                                                        parts_.on_failure);
+                                                                        on_failure_);
   compat::anon_mail(connect_engine{actors_}).send(scheduler_);
 }
 
-scheduler_hooks engine::make_hooks(on_invariant policy) const {
+scheduler_hooks engine::make_hooks(const runtime_options& options) const {
   scheduler_hooks hooks;
-  hooks.on_progress = [status = parts_.status](const scheduler_core& core) { status->publish(core.numbers()); };
-  hooks.on_violation = [policy](const invariant_violation& violation) {
+  if (options.on_kv_events) hooks.on_events = options.on_kv_events;
+  hooks.on_progress = [status = status_](const scheduler_core& core) { status->publish(core.numbers()); };
+  hooks.on_violation = [policy = options.invariant_policy](const invariant_violation& violation) {
     spdlog::error("invariant violated in step {}: {}", violation.step.value, violation.what);
     if (policy == on_invariant::abort_process) std::abort();
   };

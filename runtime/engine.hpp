@@ -4,6 +4,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 #include <tl/expected.hpp>
@@ -30,13 +32,21 @@ struct engine_parts {
 /// Memory, streams and actors of one runtime, in the order in which they must be made and destroyed.
 class engine {
  public:
-  /// Errors: device_failed, insufficient_memory.
+  /// Errors: insufficient_memory.
   static tl::expected<std::unique_ptr<engine>, error> make(const engine_plan& plan, const runtime_options& options,
                                                            engine_parts parts);
 
-  /// Ends the actors, then the streams, which run what they hold; blocks until then. An engine whose transfers do not
-  /// end is to be leaked instead.
+  /// Ends the actors if that has not been done, then the streams, which run what they hold; blocks until then. An
+  /// engine whose streams do not come to rest is to be leaked instead.
   ~engine();
+
+  /// Ends the actors and blocks until they have ended; every request must have got its terminal event, or get it soon.
+  /// Idempotent. Their ends are no failures.
+  void end_actors();
+
+  /// After `end_actors`: waits at most `patience` until the streams hold no work. Returns the names of those that still
+  /// do, or do not say: their memory may still be written to.
+  std::vector<std::string> wait_for_streams(std::chrono::milliseconds patience);
 
   caf::actor_system& system() { return *system_; }
   const scheduler_actor& scheduler() const { return scheduler_; }
@@ -46,19 +56,24 @@ class engine {
 
   tl::expected<void, gpu::error> allocate();
   void spawn(const runtime_options& options);
-  scheduler_hooks make_hooks(on_invariant policy) const;
+  scheduler_hooks make_hooks(const runtime_options& options) const;
   transfer_memory memory() const;
 
+  // The streams' work uses the model, the model uses the pool and may hold memory of the device.
   engine_plan plan_;
-  engine_parts parts_;
+  std::shared_ptr<engine_status> status_;
+  std::function<void(const error&)> on_failure_;
+  std::unique_ptr<gpu::device> device_;
   gpu::device_memory pool_;
   gpu::host_memory tier_;
+  std::unique_ptr<model_executor> model_;
   std::unique_ptr<gpu::stream> compute_, load_, store_;
   std::unique_ptr<caf::actor_system_config> config_;
   std::unique_ptr<caf::actor_system> system_;
   scheduler_actor scheduler_;
   connect_engine actors_;
   supervisor_actor supervisor_;
+  bool has_ended_actors_ = false;
 };
 
 }  // namespace sluice::inline v0

@@ -62,9 +62,9 @@ void add_requests(family_list& list, const engine_numbers& n) {
                {{{}, t.recomputed_tokens}});
   list.counter("sluice_preemptions_total", "Preemptions, by cause.",
                {{{{"cause", "capacity"}}, t.preemptions_capacity},
-                {{{"cause", "priority"}}, 0},
+                {{{"cause", "priority"}}, t.preemptions_priority},
                 {{{"cause", "reset"}}, t.preemptions_reset},
-                {{{"cause", "pause"}}, 0}});
+                {{{"cause", "pause"}}, t.preemptions_pause}});
 }
 
 void add_prefix_cache(family_list& list, const engine_numbers& n) {
@@ -78,8 +78,8 @@ void add_prefix_cache(family_list& list, const engine_numbers& n) {
   list.counter("sluice_resets_total", "Resets of caches, by what was named and whether all of it was reset.",
                {{{{"scope", "device"}, {"result", "success"}}, t.resets_device_success},
                 {{{"scope", "device"}, {"result", "refused"}}, t.resets_device_refused},
-                {{{"scope", "tiers"}, {"result", "success"}}, 0},
-                {{{"scope", "tiers"}, {"result", "refused"}}, 0},
+                {{{"scope", "tiers"}, {"result", "success"}}, t.resets_tiers_success},
+                {{{"scope", "tiers"}, {"result", "refused"}}, t.resets_tiers_refused},
                 {{{"scope", "all"}, {"result", "success"}}, t.resets_all_success},
                 {{{"scope", "all"}, {"result", "refused"}}, t.resets_all_refused}});
 }

@@ -4,7 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
+
+#include <sluice/actors/scheduler/kv_events.hpp>
+#include <sluice/actors/scheduler/policies.hpp>
 
 namespace sluice::inline v0 {
 
@@ -23,8 +28,24 @@ struct runtime_options {
   std::uint32_t max_num_seqs = 256;            ///< running and loading requests together
   std::uint32_t max_num_batched_tokens = 2048; ///< tokens computed in one step
   std::uint32_t max_queued_requests = 1024;    ///< accepted but not admitted requests
-  std::chrono::milliseconds flush_timeout{10'000};  ///< a boundary's flush is given up after this
+  std::chrono::milliseconds flush_timeout{10'000};  ///< a boundary's flush is given up after this; 1 ms to 24 h
+  bool async_scheduling = true;                ///< plan one step ahead of the results
+  scheduling_policy scheduling = scheduling_policy::fcfs;
+  bool preemption_offload = true;              ///< store a victim's chunks before its blocks are given away
+  offload_scope offload = offload_scope::all;
+  store_policy storing = store_policy::incremental;
+  bool offload_prompt_only = false;            ///< but for victims
+  std::uint32_t store_threshold = 0;           ///< store a chunk from its nth sighting on; 0 and 1: at once
+  std::uint32_t num_tracked_sightings = 65536; ///< chunks whose sightings are counted, 1 to 16777216
+  eviction_policy_kind eviction_policy = eviction_policy_kind::lru;  ///< of the host tier
+  std::int64_t recompute_budget = 0;           ///< chunks that are rather computed than waited for, 0 to 2^32 - 1
+  std::chrono::milliseconds transfer_timeout{60'000};  ///< then a transfer is given up; 1 ms to 24 h
+  std::chrono::milliseconds lookup_timeout{10'000};    ///< longest wait for pending chunks and lookups; 1 ms to 24 h
+  bool refuse_while_asleep = false;            ///< else requests that arrive while the engine sleeps wait
   on_invariant invariant_policy = on_invariant::fail_request;
+  /// Receives KV events: what became findable or ceased to be, in which cache, in order. Called on the scheduler's
+  /// thread; must not block and must not throw. Empty: none are made.
+  std::function<void(const std::vector<kv_event>&)> on_kv_events;
   std::size_t num_actor_threads = 1;           ///< worker threads for actors, at least 1
 };
 

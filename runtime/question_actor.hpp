@@ -17,11 +17,12 @@ struct question_actor_state {
   static constexpr const char* name = "question";
   using callback = std::function<void(const std::optional<Answer>&)>;
 
-  question_actor_state(supervisor_actor::pointer self_pointer, scheduler_actor scheduler, Query query, callback done)
+  question_actor_state(supervisor_actor::pointer self_pointer, scheduler_actor scheduler, Query query,
+                       std::chrono::nanoseconds timeout, callback done)
       : self(self_pointer), on_answer(std::move(done)) {
     monitors.add(scheduler, [this](const caf::error&) { end(std::nullopt); });
     compat::mail(self, std::move(query))
-        .request(scheduler, std::chrono::minutes{10})
+        .request(scheduler, timeout)
         .then([this](const Answer& answer) { end(answer); }, [this](const caf::error&) { end(std::nullopt); });
   }
 

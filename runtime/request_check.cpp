@@ -41,10 +41,12 @@ std::optional<error> check_request(const generation_request& request, const runt
   if (!std::isfinite(temperature) || temperature < 0 || temperature > 2)
     return invalid("temperature", std::to_string(temperature), "0 to 2");
   if (request.stop.size() > max_stop_strings)
-    return invalid("stop", std::to_string(request.stop.size()) + " strings", "at most " + std::to_string(max_stop_strings));
+    return invalid("stop", std::to_string(request.stop.size()) + " strings",
+                   "at most " + std::to_string(max_stop_strings));
   for (const auto& stop : request.stop)
     if (stop.empty() || stop.size() > max_stop_bytes)
-      return invalid("a stop string", std::to_string(stop.size()) + " bytes long", "1 to " + std::to_string(max_stop_bytes));
+      return invalid("a stop string", std::to_string(stop.size()) + " bytes long",
+                     "1 to " + std::to_string(max_stop_bytes));
   return std::nullopt;
 }
 

@@ -34,6 +34,8 @@ void supervisor_actor_state::report(const std::string& actor_name, const caf::er
   auto why = compat::context_of<std::string>(reason);
   if (why.empty()) why = reason ? caf::deep_to_string(reason) : "it quit";
   on_failure({errc::engine_failed, "the " + actor_name + " ended: " + why});
+  // Without that actor it may wait for ever; its end answers every question that it holds.
+  compat::send_exit(scheduler, caf::make_error(caf::exit_reason::user_shutdown));
 }
 
 }  // namespace sluice::inline v0

@@ -8,7 +8,8 @@
 
 namespace sluice::inline v0 {
 
-/// Watches the engine's actors. The end of any of them is reported once, with the actor's name and the reason.
+/// Watches the engine's actors. The end of any of them is reported once, with the actor's name and the reason, and
+/// ends the scheduler, so that whoever waits for an answer hears of it.
 struct supervisor_actor_state {
   static constexpr const char* name = "supervisor";
   using failure_callback = std::function<void(const error&)>;

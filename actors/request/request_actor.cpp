@@ -9,6 +9,19 @@ request_actor_state::request_actor_state(request_actor::pointer self_pointer, sc
                                          request_setup request)
     : self(self_pointer), scheduler(std::move(scheduler_handle)), setup(std::move(request)), text(setup.stop) {}
 
+request_actor_state::~request_actor_state() {
+  if (has_ended) return;
+  compat::anon_mail(abort_request{setup.params.id}).send(scheduler);
+  if (!std::exchange(has_told_end, true)) {
+    const error failure{errc::engine_failed, "the request's actor ended: its sink threw"};
+    try {
+      setup.sink->finished({finish_reason::error, failure, {}, {}});
+    } catch (...) {  // once is enough
+    }
+  }
+  setup.on_end(setup.params.id);
+}
+
 request_actor::behavior_type request_actor_state::make_behavior() {
   compat::mail(self, submit_request{setup.params}).send(scheduler);
   return {
@@ -42,7 +55,9 @@ void request_actor_state::finish(const request_finished& message) {
   else
     summary.text = text.flush();
   summary.usage.num_output_tokens = num_output_tokens;
+  has_told_end = true;
   setup.sink->finished(summary);
+  has_ended = true;
   setup.on_end(setup.params.id);
   self->quit();
 }

@@ -23,11 +23,16 @@ struct request_setup {
 };
 
 /// One request's actor: submits it, turns tokens into text for the sink, ends it at a stop string, and quits after the
-/// terminal event.
+/// terminal event. When the sink throws, the request is aborted and its terminal event is tried once.
 struct request_actor_state {
   static constexpr const char* name = "request";
 
   request_actor_state(request_actor::pointer self, scheduler_actor scheduler, request_setup setup);
+  /// When the actor ends before its request: as above.
+  ~request_actor_state();
+  request_actor_state(const request_actor_state&) = delete;
+  request_actor_state& operator=(const request_actor_state&) = delete;
+
   request_actor::behavior_type make_behavior();
 
   /// Takes tokens up to and including the one that completes a stop string.
@@ -39,6 +44,8 @@ struct request_actor_state {
   request_setup setup;
   text_assembler text;
   std::uint32_t num_output_tokens = 0;
+  bool has_told_end = false;  ///< the sink's terminal event was begun
+  bool has_ended = false;
 };
 
 }  // namespace sluice::inline v0

@@ -24,7 +24,8 @@ struct request_summary {
 };
 
 /// Receives one request's output. Called on an actor thread, one call at a time, `finished` last and once;
-/// must not block and must not throw.
+/// must not block and must not throw. One that throws all the same loses its request: it is aborted, and `finished` is
+/// called with engine_failed unless it was that which threw.
 class request_sink {
  public:
   virtual ~request_sink() = default;
