@@ -48,7 +48,7 @@ response router::no_route(const request& asked) const {
 }
 
 void router::run(const route& entry, const exchange_ptr& call) {
-  const auto params = query_params::parse(call->asked().query, entry.params);
+  const auto params = query_params::parse(call->asked().query, entry.params, entry.repeatable_params);
   if (!entry.takes_body && !call->asked().body.empty()) {
     throw api_error{400, entry.path + " takes no body, got " + std::to_string(call->asked().body.size()) + " bytes",
                     "invalid_value"};

@@ -24,6 +24,7 @@ struct route {
   bool takes_body = false;          ///< a body sent to another route is a 400
   /// May answer later. What it throws is answered: api_error as it says, anything else as 500 with an id.
   std::function<void(const exchange_ptr&, const query_params&)> run;
+  std::vector<std::string> repeatable_params = {};  ///< those of `params` that may be given more than once
 };
 
 /// Errors: 404 unknown path, 405 with `Allow`, 400 unknown query parameter or unwanted body.

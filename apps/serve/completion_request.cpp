@@ -56,12 +56,32 @@ void read_salt(const json& value, completion_request& request) {
   if (request.cache_salt.empty()) throw http::invalid_value("cache_salt", "\"\"", "a string that is not empty");
 }
 
+void read_priority(const json& value, completion_request& request) {
+  using bounds = std::numeric_limits<std::int32_t>;
+  request.priority = static_cast<std::int32_t>(read_integer("priority", value, bounds::min(), bounds::max()));
+}
+
+constexpr auto max_count = std::numeric_limits<std::int32_t>::max();
+
+void read_transfer_params(const json& value, completion_request& request) {
+  if (!value.is_object()) throw http::invalid_value("kv_transfer_params", http::describe(value), "an object");
+  for (const auto& [key, item] : value.items()) {
+    const auto name = "kv_transfer_params." + key;
+    auto* limit = key == "max_offload_tokens" ? &request.max_offload_tokens
+                  : key == "max_load_tokens"  ? &request.max_load_tokens
+                                              : nullptr;
+    if (limit == nullptr) {
+      throw http::api_error{400, "unknown field " + name + ", allowed: max_offload_tokens, max_load_tokens",
+                            "unknown_field", name};
+    }
+    if (!item.is_null()) *limit = static_cast<std::uint32_t>(read_integer(name, item, 0, max_count));
+  }
+}
+
 struct field {
   std::string_view name;
   void (*read)(const json& value, completion_request& request);  ///< not called for null
 };
-
-constexpr auto max_count = std::numeric_limits<std::int32_t>::max();
 
 const std::array fields{
     field{"model", [](const json& v, completion_request& r) { r.model = read_string("model", v, max_label_bytes); }},
@@ -82,6 +102,8 @@ const std::array fields{
     field{"ignore_eos", [](const json& v, completion_request& r) { r.ignore_eos = read_bool("ignore_eos", v); }},
     field{"stop", [](const json& v, completion_request& r) { r.stop = read_strings("stop", v, max_stop_strings); }},
     field{"cache_salt", read_salt},
+    field{"priority", read_priority},
+    field{"kv_transfer_params", read_transfer_params},
     field{"request_id",
           [](const json& v, completion_request& r) { r.request_id = read_string("request_id", v, max_label_bytes); }},
     field{"return_token_ids",
@@ -108,8 +130,6 @@ constexpr std::array unbuilt_fields{
     unbuilt_field{"min_tokens", "0"},
     unbuilt_field{"stop_token_ids", "[]"},
     unbuilt_field{"include_stop_str_in_output", "false"},
-    unbuilt_field{"priority", "0"},
-    unbuilt_field{"kv_transfer_params", "{}"},
 };
 
 void read_field(const std::string& name, const json& value, completion_request& request) {

@@ -32,6 +32,9 @@ struct completion_request {
   std::vector<std::string> stop;
   std::string cache_salt;
   std::string request_id;  ///< the client's label
+  std::int32_t priority = 0;
+  std::optional<std::uint32_t> max_offload_tokens;
+  std::optional<std::uint32_t> max_load_tokens;
 };
 
 /// Decodes a body. Throws http::api_error (400) that names the field, what was given and what is allowed;

@@ -65,6 +65,9 @@ generation_request to_generation(service& api, completion_request& asked) {
   request.ignore_eos = asked.ignore_eos;
   request.stop = std::move(asked.stop);
   request.cache_salt = std::move(asked.cache_salt);
+  request.priority = asked.priority;
+  request.max_offload_tokens = asked.max_offload_tokens;
+  request.max_load_tokens = asked.max_load_tokens;
   return request;
 }
 

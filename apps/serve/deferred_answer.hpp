@@ -3,6 +3,7 @@
 // Answers that wait for the engine.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -11,13 +12,15 @@
 
 namespace sluice::serve {
 
-/// An answer with status 200 that comes from another thread, or 503 after `service_options::control_timeout`.
+/// An answer that comes from another thread, or 503 after `service_options::control_timeout`.
 class deferred_answer : public std::enable_shared_from_this<deferred_answer> {
  public:
-  /// Loop thread.
-  static std::shared_ptr<deferred_answer> start(service& api, http::exchange_ptr call);
+  /// Loop thread. `own_wait` is what the client allows the engine beyond the timeout.
+  static std::shared_ptr<deferred_answer> start(service& api, http::exchange_ptr call,
+                                                std::chrono::milliseconds own_wait = {});
 
-  /// Any thread. `make_body` runs on the loop's thread, unless it comes too late.
+  /// Any thread. `make_body` runs on the loop's thread, unless it comes too late. The status is 200; an
+  /// http::api_error that it throws is answered as it says.
   void complete(std::function<http::json()> make_body);
 
  private:

@@ -12,6 +12,7 @@ http::api_error to_api_error(const error& failure) {
     case errc::invalid_argument: return {400, message, "invalid_value"};
     case errc::queue_full:
     case errc::shutting_down:
+    case errc::asleep:
     case errc::out_of_blocks:
     case errc::engine_failed: return {503, message, code};
     case errc::none:

@@ -24,7 +24,6 @@ void list_models(const service& api, const http::exchange_ptr& call) {
   respond(call, {{"object", "list"}, {"data", http::json::array({model})}});
 }
 
-// Health and readiness are the same as long as nothing pauses the engine.
 void report_health(const service& api, const http::exchange_ptr& call) {
   switch (api.engine.state()) {
     case health::serving: return respond(call, {{"status", "serving"}});
@@ -34,6 +33,15 @@ void report_health(const service& api, const http::exchange_ptr& call) {
       throw http::api_error{503, "failed: " + std::string{to_string(failure.code)} + ": " + failure.message, "failed"};
     }
   }
+}
+
+// A paused engine is alive, but a new request would wait.
+void report_readiness(const service& api, const http::exchange_ptr& call) {
+  if (api.engine.state() == health::serving) {
+    if (api.engine.is_sleeping()) throw http::api_error{503, "sleeping: POST /wake_up ends that", "sleeping"};
+    if (api.engine.is_paused()) throw http::api_error{503, "paused: POST /resume ends that", "paused"};
+  }
+  report_health(api, call);
 }
 
 void report_metrics(const service& api, const http::exchange_ptr& call) {
@@ -54,7 +62,7 @@ void add_info_endpoints(http::router& routes, service& api) {
   };
   add("/v1/models", list_models);
   add("/health", report_health);
-  add("/ready", report_health);
+  add("/ready", report_readiness);
   add("/version", [](const service&, const http::exchange_ptr& call) { respond(call, {{"version", SLUICE_VERSION}}); });
   add("/metrics", report_metrics);
 }

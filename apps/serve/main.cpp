@@ -45,6 +45,7 @@ tl::expected<std::unique_ptr<runtime>, error> start_runtime(const serve::server_
   tiny_options model;
   model.seed = options.seed;
   model.min_step = options.tiny_step;
+  model.window_tokens = options.tiny_window;
   return runtime::start(options.engine, make_host_device(device), make_tiny_model(model), tokens);
 }
 

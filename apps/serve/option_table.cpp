@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace sluice::serve {
 namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr std::uint32_t max_engine_count = std::numeric_limits<std::uint32_t>::max() - 1;
 constexpr std::uint32_t max_u32 = std::numeric_limits<std::uint32_t>::max();
 
 std::string number(double value) {
@@ -43,13 +45,13 @@ value_option integer(topic about, std::uint64_t least, std::uint64_t most, Field
 }
 
 template <class Field>
-value_option duration(topic about, std::uint64_t most, std::uint64_t unit_ms, Field field) {
+value_option duration(topic about, std::uint64_t least, std::uint64_t most, std::uint64_t unit_ms, Field field) {
   return {about.name,
           about.group,
           about.meaning,
-          "an integer from 0 to " + std::to_string(most),
+          "an integer from " + std::to_string(least) + " to " + std::to_string(most),
           [=](const std::string& text, server_options& into) {
-            const auto value = parse_integer(text, 0, most);
+            const auto value = parse_integer(text, least, most);
             if (value) field(into) = std::chrono::milliseconds{*value * unit_ms};
             return value.has_value();
           },
@@ -75,6 +77,30 @@ value_option choice(topic about, std::vector<std::string> names, const std::stri
           [=](const server_options& from) {
             auto copy = from;
             return field(copy);
+          }};
+}
+
+/// A choice whose names stand for enumerators.
+template <class Enum, class Field>
+value_option policy(topic about, std::vector<std::pair<std::string, Enum>> entries, Field field) {
+  std::string allowed;
+  for (const auto& [name, value] : entries) allowed += (allowed.empty() ? "" : ", ") + name;
+  return {about.name,
+          about.group,
+          about.meaning,
+          allowed,
+          [=](const std::string& text, server_options& into) {
+            for (const auto& [name, value] : entries) {
+              if (name == text) return field(into) = value, true;
+            }
+            return false;
+          },
+          [=](const server_options& from) {
+            auto copy = from;
+            for (const auto& [name, value] : entries) {
+              if (value == field(copy)) return name;
+            }
+            return std::string{"?"};
           }};
 }
 
@@ -126,11 +152,12 @@ value_option offloading_size() {
   return {"--kv-offloading-size",
           "Cache",
           "host tier in GiB, fractions allowed; 0 turns offloading off",
-          "a number from 0 to 1000000",
+          "0, or a number from 1e-09 to 1000000",
           [](const std::string& value, server_options& into) {
             const auto size = parse_number(value, 0, 1e6);
-            if (size) into.engine.host_tier_bytes = static_cast<std::uint64_t>(std::llround(*size * gib));
-            return size.has_value();
+            if (!size || (*size > 0 && *size < 1e-9)) return false;  // less than a byte
+            into.engine.host_tier_bytes = static_cast<std::uint64_t>(std::llround(*size * gib));
+            return true;
           },
           [](const server_options& from) { return number(static_cast<double>(from.engine.host_tier_bytes) / gib); }};
 }
@@ -149,7 +176,7 @@ std::vector<value_option> server_group() {
       integer({"--port", "Server", "port to listen on; 0 picks one and prints it"}, 0, 65'535, SLUICE_FIELD(port)),
       choice({"--log-level", "Server", "least level that is logged"},
              {"trace", "debug", "info", "warn", "error", "off"}, "", SLUICE_FIELD(log_level)),
-      duration({"--shutdown-timeout", "Server", "seconds that open requests get after SIGTERM"}, 86'400, 1000,
+      duration({"--shutdown-timeout", "Server", "seconds that open requests get after SIGTERM"}, 0, 86'400, 1000,
                SLUICE_FIELD(shutdown_timeout)),
       integer({"--seed", "Server", "of the tiny model's weights and of requests without a seed"}, 0,
               std::numeric_limits<std::uint64_t>::max(), SLUICE_FIELD(seed)),
@@ -166,12 +193,37 @@ std::vector<value_option> cache_group() {
                "device blocks, the null block included; 0: from --gpu-memory-utilization"},
               0, max_u32, SLUICE_FIELD(engine.num_device_blocks)),
       device_fraction(),
+  };
+}
+
+std::vector<value_option> offloading_group() {
+  return {
       offloading_size(),
+      policy<offload_scope>({"--offload", "Offloading", "whose chunks are stored"},
+                            {{"all", offload_scope::all}, {"preempted", offload_scope::preempted}},
+                            SLUICE_FIELD(engine.offload)),
+      policy<store_policy>({"--store-policy", "Offloading", "which complete chunks a request offers"},
+                           {{"incremental", store_policy::incremental}, {"whole-request", store_policy::whole_request}},
+                           SLUICE_FIELD(engine.storing)),
+      integer({"--store-threshold", "Offloading", "store a chunk from its nth sighting on; 0 and 1: at once"}, 0,
+              max_engine_count, SLUICE_FIELD(engine.store_threshold)),
+      policy<eviction_policy_kind>({"--eviction-policy", "Offloading", "which chunks a full host tier gives up first"},
+                                   {{"lru", eviction_policy_kind::lru}, {"arc", eviction_policy_kind::arc}},
+                                   SLUICE_FIELD(engine.eviction_policy)),
+      integer({"--recompute-budget", "Offloading", "chunks that are rather computed than waited for"}, 0,
+              max_engine_count, SLUICE_FIELD(engine.recompute_budget)),
+      duration({"--transfer-timeout", "Offloading", "seconds after which a transfer is given up"}, 1, 86'400, 1000,
+               SLUICE_FIELD(engine.transfer_timeout)),
+      duration({"--lookup-timeout", "Offloading", "longest wait for chunks that are pending or looked up, in seconds"},
+               1, 86'400, 1000, SLUICE_FIELD(engine.lookup_timeout)),
   };
 }
 
 std::vector<value_option> scheduler_group() {
   return {
+      policy<scheduling_policy>({"--scheduling-policy", "Scheduler", "order of waiting requests"},
+                                {{"fcfs", scheduling_policy::fcfs}, {"priority", scheduling_policy::priority}},
+                                SLUICE_FIELD(engine.scheduling)),
       integer({"--max-model-len", "Scheduler", "tokens of prompt and output together; 0: what model and pool allow"}, 0,
               max_u32, SLUICE_FIELD(engine.max_model_len)),
       integer({"--max-num-seqs", "Scheduler", "running and loading requests"}, 1, max_u32,
@@ -189,10 +241,12 @@ std::vector<value_option> simulation_group() {
            &host_copy_limits::load_gib_per_s),
       rate({"--host-copy-store-gib-s", "Simulation", "limit of device to host copies, GiB/s; 0: unlimited"},
            &host_copy_limits::store_gib_per_s),
-      duration({"--host-copy-latency-ms", "Simulation", "added to each transfer, both directions"}, 60'000, 1,
+      duration({"--host-copy-latency-ms", "Simulation", "added to each transfer, both directions"}, 0, 60'000, 1,
                SLUICE_FIELD(host_copy.latency)),
-      duration({"--tiny-step-ms", "Simulation", "least duration of a step of the tiny model"}, 60'000, 1,
+      duration({"--tiny-step-ms", "Simulation", "least duration of a step of the tiny model"}, 0, 60'000, 1,
                SLUICE_FIELD(tiny_step)),
+      integer({"--tiny-window", "Simulation", "tokens that every second layer of the tiny model sees; 0: all"}, 0,
+              max_u32, SLUICE_FIELD(tiny_window)),
   };
 }
 
@@ -201,7 +255,7 @@ std::vector<value_option> simulation_group() {
 const std::vector<value_option>& value_options() {
   static const auto all = [] {
     auto list = server_group();
-    for (auto& group : {cache_group(), scheduler_group(), simulation_group()}) {
+    for (auto& group : {cache_group(), offloading_group(), scheduler_group(), simulation_group()}) {
       list.insert(list.end(), group.begin(), group.end());
     }
     return list;
@@ -212,6 +266,13 @@ const std::vector<value_option>& value_options() {
 const std::vector<switch_option>& switch_options() {
   static const std::vector<switch_option> all{
       {"enable-prefix-caching", "Cache", "share the KV of equal prefixes", SLUICE_FIELD(engine.enable_prefix_caching)},
+      {"preemption-offload", "Offloading", "store a victim's chunks before its blocks are given away",
+       SLUICE_FIELD(engine.preemption_offload)},
+      {"offload-prompt-only", "Offloading", "store no chunks of generated tokens, but for victims",
+       SLUICE_FIELD(engine.offload_prompt_only)},
+      {"async-scheduling", "Scheduler", "plan one step ahead of the results", SLUICE_FIELD(engine.async_scheduling)},
+      {"refuse-while-asleep", "Scheduler", "answer 503 while the engine sleeps; else requests wait",
+       SLUICE_FIELD(engine.refuse_while_asleep)},
   };
   return all;
 }

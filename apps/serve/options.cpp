@@ -96,7 +96,7 @@ void declare(CLI::App& app, server_options& options) {
   }
   for (const auto& entry : switch_options()) {
     auto& value = entry.value(options);
-    app.add_flag("--" + entry.name + ",!--no-" + entry.name, value, entry.meaning + " (default on)")
+    app.add_flag("--" + entry.name + ",!--no-" + entry.name, value, entry.meaning + (value ? " (default on)" : " (default off)"))
         ->group(entry.group);
   }
 }
@@ -137,6 +137,7 @@ std::string in_option_names(std::string complaint) {
       {"num_device_blocks ", "--num-gpu-blocks-override "},
       {"device_memory_fraction ", "--gpu-memory-utilization "},
       {"host_tier_bytes ", "--kv-offloading-size in bytes "},
+      {"eviction_policy ", "--eviction-policy "},
       {"max_model_len ", "--max-model-len "},
       {"max_num_seqs ", "--max-num-seqs "},
       {"max_num_batched_tokens ", "--max-num-batched-tokens "},

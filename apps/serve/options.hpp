@@ -29,6 +29,7 @@ struct server_options {
   std::uint64_t seed = 0;
   host_copy_limits host_copy;
   std::chrono::milliseconds tiny_step{0};
+  std::uint32_t tiny_window = 0;  ///< tokens; 0: no window layers
   std::string log_level = "info";
   std::chrono::milliseconds shutdown_timeout{30'000};
 };

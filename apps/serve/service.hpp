@@ -69,7 +69,7 @@ struct service {
 // The endpoint groups, a file each. `api` outlives `routes`' use.
 void add_completion_endpoints(http::router& routes, service& api);  ///< POST /v1/completions
 void add_info_endpoints(http::router& routes, service& api);        ///< models, health, ready, version, metrics
-void add_control_endpoints(http::router& routes, service& api);     ///< POST /reset_prefix_cache
+void add_control_endpoints(http::router& routes, service& api);     ///< resets, pause, sleep and their opposites
 void add_debug_endpoints(http::router& routes, service& api);       ///< GET /debug/state
 
 /// All of the above.

@@ -32,7 +32,20 @@ std::string_view name(waiting_reason reason) {
     case waiting_reason::no_blocks: return "no_blocks";
     case waiting_reason::transfers_pending: return "transfers_pending";
     case waiting_reason::chunk_pending: return "chunk_pending";
+    case waiting_reason::lookup_pending: return "lookup_pending";
     case waiting_reason::load_in_flight: return "load_in_flight";
+    case waiting_reason::loads_held: return "loads_held";
+    case waiting_reason::paused: return "paused";
+  }
+  return "unknown";
+}
+
+std::string_view name(control_state state) {
+  switch (state) {
+    case control_state::running: return "running";
+    case control_state::pausing: return "pausing";
+    case control_state::paused: return "paused";
+    case control_state::sleeping: return "sleeping";
   }
   return "unknown";
 }
@@ -47,10 +60,13 @@ std::string_view name(transfer_direction direction) {
 
 json to_json(const cache_reset_report& cache) {
   const auto* unit = cache.cache == "device" ? "blocks" : "chunks";
-  return {{"reset", cache.reset},
-          {"dropped", {{unit, cache.num_dropped}, {"bytes", cache.num_dropped_bytes}}},
-          {"held_by", {{"loads", values(cache.held_by_loads)}, {"running_requests", cache.held_by_running_requests}}},
-          {"stores_in_flight", cache.num_stores_in_flight}};
+  json entry{
+      {"reset", cache.reset},
+      {"dropped", {{unit, cache.num_dropped}, {"bytes", cache.num_dropped_bytes}}},
+      {"held_by", {{"loads", values(cache.held_by_loads)}, {"running_requests", cache.held_by_running_requests}}},
+      {"stores_in_flight", cache.num_stores_in_flight}};
+  if (cache.is_unsupported) entry["unsupported"] = true;
+  return entry;
 }
 
 json to_json(const request_snapshot& request) {
@@ -88,7 +104,9 @@ constexpr total totals[] = {SLUICE_TOTAL(steps),
                             SLUICE_TOTAL(flushed_stores),
                             SLUICE_TOTAL(boundary_excluded_loads),
                             SLUICE_TOTAL(preemptions_capacity),
+                            SLUICE_TOTAL(preemptions_priority),
                             SLUICE_TOTAL(preemptions_reset),
+                            SLUICE_TOTAL(preemptions_pause),
                             SLUICE_TOTAL(prompt_tokens),
                             SLUICE_TOTAL(generation_tokens),
                             SLUICE_TOTAL(recomputed_tokens),
@@ -116,6 +134,8 @@ constexpr total totals[] = {SLUICE_TOTAL(steps),
                             SLUICE_TOTAL(refused_offers),
                             SLUICE_TOTAL(resets_device_success),
                             SLUICE_TOTAL(resets_device_refused),
+                            SLUICE_TOTAL(resets_tiers_success),
+                            SLUICE_TOTAL(resets_tiers_refused),
                             SLUICE_TOTAL(resets_all_success),
                             SLUICE_TOTAL(resets_all_refused),
                             SLUICE_TOTAL(invariant_violations)};
@@ -130,10 +150,14 @@ json list_of(const std::vector<Item>& items) {
 
 }  // namespace
 
+http::json to_json(const std::vector<cache_reset_report>& caches) {
+  auto all = json::object();
+  for (const auto& cache : caches) all[cache.cache] = to_json(cache);
+  return all;
+}
+
 http::json to_json(const reset_report& report) {
-  auto caches = json::object();
-  for (const auto& cache : report.caches) caches[cache.cache] = to_json(cache);
-  return {{"success", report.success}, {"caches", std::move(caches)}};
+  return {{"success", report.success}, {"caches", to_json(report.caches)}};
 }
 
 http::json to_json(const engine_snapshot& state) {
@@ -145,6 +169,7 @@ http::json to_json(const engine_snapshot& state) {
       {"last_step", state.last_step.value},
       {"is_idle", state.is_idle},
       {"is_boundary_open", state.is_boundary_open},
+      {"control", name(state.control)},
       {"requests", list_of(state.requests)},
       {"transfers", list_of(state.transfers)},
       {"blocks",
