@@ -13,15 +13,16 @@ namespace sluice::replay {
 using nlohmann::json;
 
 std::string to_json(const completion_request& request) {
-  return json{{"model", request.model},
-              {"prompt", request.prompt},
-              {"max_tokens", request.max_tokens},
-              {"temperature", 0},
-              {"ignore_eos", true},
-              {"return_token_ids", true},
-              {"stream", true},
-              {"stream_options", {{"include_usage", true}}}}
-      .dump();
+  json body{{"model", request.model},
+            {"prompt", request.prompt},
+            {"max_tokens", request.max_tokens},
+            {"temperature", 0},
+            {"ignore_eos", true},
+            {"return_token_ids", true},
+            {"stream", true},
+            {"stream_options", {{"include_usage", true}}}};
+  if (request.max_offload_tokens) body["kv_transfer_params"] = {{"max_offload_tokens", *request.max_offload_tokens}};
+  return body.dump();
 }
 
 void completion_reader::feed(std::string_view piece) {

@@ -18,6 +18,7 @@ struct completion_request {
   std::string model;
   std::vector<int> prompt;
   std::uint32_t max_tokens = 64;
+  std::optional<std::uint32_t> max_offload_tokens{};  ///< leading tokens that may go to the host tier; none: all
 };
 
 std::string to_json(const completion_request& request);

@@ -28,6 +28,8 @@ bool poll_until(std::chrono::milliseconds timeout, const std::function<bool()>& 
   return true;
 }
 
+std::string flag(bool value) { return value ? "true" : "false"; }
+
 double num_transfers(const metrics_page& page) { return page.sum("sluice_transfers_in_flight"); }
 
 void require_ok(const std::string& what, const http_reply& reply) {
@@ -72,15 +74,70 @@ engine_counters engine_client::counters() const {
           .stored_bytes = page.sum("sluice_offload_bytes_total", {{"direction", "store"}, {"tier", "host"}}),
           .preemptions = page.sum("sluice_preemptions_total"),
           .reset_preemptions = page.sum("sluice_preemptions_total", {{"cause", "reset"}}),
-          .excluded_loads = page.sum("sluice_boundary_excluded_loads_total")};
+          .capacity_preemptions = page.sum("sluice_preemptions_total", {{"cause", "capacity"}}),
+          .pause_preemptions = page.sum("sluice_preemptions_total", {{"cause", "pause"}}),
+          .excluded_loads = page.sum("sluice_boundary_excluded_loads_total"),
+          .loads = page.sum("sluice_offload_transfers_total", {{"direction", "load"}}),
+          .steps = page.sum("sluice_steps_total"),
+          .hit_tokens = page.sum("sluice_prefix_hits_tokens_total"),
+          .sampled_tokens = page.sum("sluice_generation_tokens_total"),
+          .recomputed_tokens = page.sum("sluice_recomputed_tokens_total")};
 }
 
 reset_reply engine_client::reset_device_cache(bool reset_running_requests) const {
-  const std::string flag = reset_running_requests ? "true" : "false";
   const http_reply reply =
-      http_.post("/reset_prefix_cache?reset_running_requests=" + flag + "&reset_external=false", "");
+      http_.post("/reset_prefix_cache?reset_external=false&reset_running_requests=" + flag(reset_running_requests), "");
   require_ok("POST /reset_prefix_cache", reply);
   return parse_reset_reply(reply.body);
+}
+
+void engine_client::reset_all_caches() const {
+  const http_reply reply = http_.post("/reset_prefix_cache?reset_external=true&wait_ms=5000", "");
+  require_ok("POST /reset_prefix_cache", reply);
+  if (!parse_reset_reply(reply.body).success) throw replay_error("an idle server refuses a reset: " + reply.body);
+}
+
+std::string engine_client::command(const std::string& target) const {
+  const http_reply reply = http_.post(target, "");
+  require_ok("POST " + target, reply);
+  try {
+    return json::parse(reply.body).at("status").get<std::string>();
+  } catch (const json::exception&) {
+    throw replay_error("a malformed answer to POST " + target + ": " + reply.body);
+  }
+}
+
+bool engine_client::ask_state(const std::string& target, const char* name) const {
+  const http_reply reply = http_.get(target);
+  require_ok("GET " + target, reply);
+  try {
+    return json::parse(reply.body).at(name).get<bool>();
+  } catch (const json::exception&) {
+    throw replay_error("a malformed answer to GET " + target + ": " + reply.body);
+  }
+}
+
+void engine_client::pause(bool clears_device, bool clears_tier) const {
+  const std::string status =
+      command("/pause?mode=keep&clear_cache=" + flag(clears_device) + "&clear_connector_cache=" + flag(clears_tier));
+  if (status != "paused") throw replay_error("the pause ended as " + status);
+}
+
+void engine_client::resume() const {
+  if (const std::string status = command("/resume"); status != "resumed")
+    throw replay_error("the resume ended as " + status);
+}
+
+void engine_client::sleep(int level, bool clears_tier) const {
+  const std::string status =
+      command("/sleep?mode=keep&level=" + std::to_string(level) + "&clear_connector_cache=" + flag(clears_tier));
+  if (status != "sleeping") throw replay_error("the sleep ended as " + status);
+}
+
+bool engine_client::wake_up(std::string_view tags) const {
+  const std::string status = command("/wake_up?tags=" + std::string(tags));
+  if (status != "awake" && status != "sleeping") throw replay_error("the wake-up ended as " + status);
+  return status == "awake";
 }
 
 completion engine_client::complete(const completion_request& request) const {

@@ -32,7 +32,14 @@ struct engine_counters {
   double stored_bytes = 0;  ///< to the host tier
   double preemptions = 0;   ///< of any cause
   double reset_preemptions = 0;
+  double capacity_preemptions = 0;
+  double pause_preemptions = 0;
   double excluded_loads = 0;  ///< loads that a boundary of their own step left out of its flush
+  double loads = 0;           ///< that settled, however
+  double steps = 0;
+  double hit_tokens = 0;  ///< of prompts, in either cache
+  double sampled_tokens = 0;
+  double recomputed_tokens = 0;
 };
 
 /// Throws replay_error when an answer is not the one that must come, or not in time. Any thread may call.
@@ -50,6 +57,21 @@ class engine_client {
   /// Resets the device cache; the status must be 200.
   reset_reply reset_device_cache(bool reset_running_requests) const;
 
+  /// Empties the device and the host tier; an idle server does not refuse.
+  void reset_all_caches() const;
+
+  // Control. Each throws unless the server did what it was asked.
+
+  /// With mode keep: requests stay, and stop.
+  void pause(bool clears_device, bool clears_tier) const;
+  void resume() const;
+  /// With mode keep.
+  void sleep(int level, bool clears_tier) const;
+  /// `tags`: weights, kv_cache, or both, separated by a comma. Returns whether the engine is awake.
+  bool wake_up(std::string_view tags) const;
+  bool is_paused() const { return ask_state("/is_paused", "is_paused"); }
+  bool is_sleeping() const { return ask_state("/is_sleeping", "is_sleeping"); }
+
   /// Runs a completion to its end; it must be complete and of the right length.
   completion complete(const completion_request& request) const;
 
@@ -66,6 +88,10 @@ class engine_client {
   void check_health() const;
 
  private:
+  /// The `status` of the answer to a control command.
+  std::string command(const std::string& target) const;
+  bool ask_state(const std::string& target, const char* name) const;
+
   http_client http_;
   std::string model_;
 };

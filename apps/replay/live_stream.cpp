@@ -31,6 +31,9 @@ void live_stream::take_piece(int status, std::string_view piece) {
   const std::lock_guard lock(mutex_);
   if (status == 200) {
     reader_.feed(piece);
+    if (!time_to_first_token_ && !reader_.result().tokens.empty())
+      time_to_first_token_ =
+          std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin_);
   } else {
     error_body_ += piece;
   }
@@ -43,6 +46,16 @@ void live_stream::wait_for_tokens(std::size_t num_tokens, std::chrono::milliseco
       changed_.wait_for(lock, timeout, [&] { return has_ended_ || reader_.result().tokens.size() >= num_tokens; });
   if (failure_) std::rethrow_exception(failure_);
   if (!is_in_time) throw replay_error("a stream has not started within " + std::to_string(timeout.count()) + " ms");
+}
+
+std::size_t live_stream::num_tokens() const {
+  const std::lock_guard lock(mutex_);
+  return reader_.result().tokens.size();
+}
+
+std::optional<std::chrono::milliseconds> live_stream::time_to_first_token() const {
+  const std::lock_guard lock(mutex_);
+  return time_to_first_token_;
 }
 
 bool live_stream::has_ended() const {

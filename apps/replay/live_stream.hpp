@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "replay/completion.hpp"
@@ -27,6 +28,12 @@ class live_stream {
   /// has passed.
   void wait_for_tokens(std::size_t num_tokens, std::chrono::milliseconds timeout);
 
+  /// Tokens that have arrived.
+  std::size_t num_tokens() const;
+
+  /// From the start until the first token arrived; none before that.
+  std::optional<std::chrono::milliseconds> time_to_first_token() const;
+
   /// Whether the whole answer, or its failure, has arrived.
   bool has_ended() const;
 
@@ -39,10 +46,12 @@ class live_stream {
 
   const http_client client_;
   const completion_request request_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   mutable std::mutex mutex_;  ///< guards everything between here and the thread
   std::condition_variable changed_;
   completion_reader reader_;
   std::string error_body_;
+  std::optional<std::chrono::milliseconds> time_to_first_token_;
   std::exception_ptr failure_;
   bool has_ended_ = false;
   std::jthread thread_;  ///< last: it uses all of the above

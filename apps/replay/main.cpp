@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sluice-replay: replays the stories of a prefix-cache reset against a server, over HTTP. Exit code 0 when all that
+// sluice-replay: replays the scenarios against a server, over HTTP. Exit code 0 when all that
 // must hold held, 1 with the reason when something differs, 2 for bad options.
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <memory>
 
@@ -26,9 +27,10 @@ void run_against(const endpoint& server, const scenario& story, const options& g
 }
 
 /// One server for the scenario, with the options it needs, from start to a clean end.
-void run_with_own_server(const scenario& story, const options& given, report& out) {
-  server_process server(given.server_binary, {story.server_options.begin(), story.server_options.end()},
-                        given.echoes_server_output);
+void run_with_own_server(const scenario& story, scheduling how, const options& given, report& out) {
+  std::vector<std::string> server_options(story.server_options.begin(), story.server_options.end());
+  server_options.emplace_back(server_option(how));
+  server_process server(given.server_binary, server_options, given.echoes_server_output);
   try {
     const std::string url = server.wait_for_url(start_timeout);
     out.progress(story.name, "server at " + url);
@@ -40,18 +42,26 @@ void run_with_own_server(const scenario& story, const options& given, report& ou
   }
 }
 
+void judge(const scenario& story, report& out, const std::function<void()>& run_story) {
+  try {
+    run_story();
+    out.pass(story.name);
+  } catch (const std::exception& error) {
+    out.fail(story.name, error.what());
+  }
+}
+
 int run(const options& given) {
   report out(std::cout);
   std::cout << "sluice-replay: " << describe(given) << std::endl;
   for (const scenario& story : given.scenarios) {
-    try {
-      if (given.url) {
-        run_against(*given.url, story, given, out);
-      } else {
-        run_with_own_server(story, given, out);
-      }
-    } catch (const std::exception& error) {
-      out.fail(story.name, error.what());
+    if (given.url) {
+      judge(story, out, [&] { run_against(*given.url, story, given, out); });
+      continue;
+    }
+    for (const scheduling how : given.schedulings) {
+      out.set_scheduling(name(how));
+      judge(story, out, [&] { run_with_own_server(story, how, given, out); });
     }
   }
   out.print_summary();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,18 @@ void run_plain(scenario_context& context);
 
 /// A reset preempts running requests; the step that reports it brings one back with a load of its own.
 void run_same_step(scenario_context& context);
+
+/// More concurrent streams than the pool holds: preempted and resumed, each has the tokens it has alone.
+void run_pressure(scenario_context& context);
+
+/// Fifty streams want one long prefix that is on the host tier only: one load, joined by all.
+void run_convoy(scenario_context& context);
+
+/// Pauses and sleeps that keep their requests: silence, then the same tokens, with no more work than what was cleared.
+void run_pause_keep(scenario_context& context);
+
+/// A counter's value as text.
+std::string count(double number);
 
 /// An attempt whose reset missed what it was to meet is repeated; this many attempts in all fail the trial.
 inline constexpr std::size_t max_attempts = 6;

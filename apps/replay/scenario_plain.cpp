@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <list>
 #include <random>
 #include <string>
 #include <thread>
 
 #include "replay/errors.hpp"
-#include "replay/live_stream.hpp"
+#include "replay/referenced_request.hpp"
 #include "replay/scenario.hpp"
 
 namespace sluice::replay {
@@ -16,39 +15,17 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t num_trials = 10;
-constexpr std::uint32_t num_output_tokens = 48;
-
-struct referenced_request {
-  completion_request request;
-  std::vector<int> reference;
-};
+constexpr std::uint32_t num_output_per_stream = 48;
 
 /// Two requests on one prompt, one whose prompt ends inside a block, one too short for a block.
 std::vector<referenced_request> make_requests(const scenario_context& context) {
   const auto make = [&](std::uint64_t seed, std::size_t num_prompt_tokens) {
-    completion_request request{context.engine.model(), make_prompt(context.seed + seed, num_prompt_tokens),
-                               num_output_tokens};
-    std::vector<int> reference = context.engine.complete(request).tokens;
-    return referenced_request{std::move(request), std::move(reference)};
+    return make_referenced(context.engine, {context.engine.model(), make_prompt(context.seed + seed, num_prompt_tokens),
+                                            num_output_per_stream});
   };
   std::vector<referenced_request> requests{make(201, 512), make(202, 250), make(203, 10)};
   requests.push_back(requests.front());
   return requests;
-}
-
-std::list<live_stream> start_all(const scenario_context& context, const std::vector<referenced_request>& requests) {
-  std::list<live_stream> streams;
-  for (const referenced_request& one : requests) streams.emplace_back(context.engine.http(), one.request);
-  return streams;
-}
-
-void finish_all(std::list<live_stream>& streams, const std::vector<referenced_request>& requests) {
-  std::size_t position = 0;
-  for (live_stream& stream : streams) {
-    const referenced_request& one = requests[position++];
-    const std::string reason = difference(one.request, stream.finish(), one.reference);
-    if (!reason.empty()) throw replay_error("stream " + std::to_string(position) + ": " + reason);
-  }
 }
 
 std::string describe(const reset_reply& reply) {
@@ -63,7 +40,7 @@ void run_plain(scenario_context& context) {
   context.out.progress("plain", "references");
   const std::vector<referenced_request> requests = make_requests(context);
   const auto begin = clock::now();
-  auto warm_up = start_all(context, requests);
+  auto warm_up = start_all(context.engine, requests);
   finish_all(warm_up, requests);
   const auto duration = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - begin);
 
@@ -72,7 +49,7 @@ void run_plain(scenario_context& context) {
     const bool is_flagged = number % 2 == 1;
     const std::chrono::microseconds moment(random() % static_cast<std::uint64_t>(duration.count() + 1));
     const double loaded_before = context.engine.counters().loaded_bytes;
-    auto streams = start_all(context, requests);
+    auto streams = start_all(context.engine, requests);
     std::this_thread::sleep_for(moment);
     const reset_reply reply = context.engine.reset_device_cache(is_flagged);
     finish_all(streams, requests);
@@ -81,7 +58,7 @@ void run_plain(scenario_context& context) {
         {.scenario = "plain",
          .number = number,
          .kind = is_flagged ? "flagged" : "control",
-         .num_tokens = num_output_tokens * requests.size(),
+         .num_tokens = num_output_tokens(requests),
          .num_loaded_bytes = static_cast<std::uint64_t>(context.engine.counters().loaded_bytes - loaded_before),
          .outcome = describe(reply) + " after " + std::to_string(moment.count() / 1000) + " ms; streams equal"});
   }

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t num_trials = 6;
+constexpr std::size_t num_trials = 4;
 constexpr std::uint32_t num_output_tokens = 64;
 // Shorter than a block, so that this prompt never has a load; long enough to outlive the load of the others.
 constexpr std::size_t bystander_prompt_tokens = 12;
