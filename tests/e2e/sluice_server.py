@@ -113,8 +113,9 @@ def completion_body(prompt, max_tokens, **fields):
 class Stream:
     """An open streamed completion on a plain socket, so that the test can break it off."""
 
-    def __init__(self, server, prompt, max_tokens):
-        body = json.dumps(completion_body(prompt, max_tokens, stream=True, stream_options={"include_usage": True}))
+    def __init__(self, server, prompt, max_tokens, **fields):
+        body = json.dumps(completion_body(prompt, max_tokens, stream=True, stream_options={"include_usage": True},
+                                          **fields))
         self.socket = socket.create_connection(("127.0.0.1", server.port), REQUEST_TIMEOUT_S)
         self.socket.sendall((f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                              f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
@@ -132,11 +133,66 @@ class Stream:
                 yield json.loads(data)
         raise AssertionError("the stream ended without [DONE]")
 
+    def close(self):
+        self.response.close()
+        self.socket.close()
+
     def kill(self):
         """As when the client's process dies with unread data: the connection is reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-        self.response.close()
-        self.socket.close()
+        self.close()
+
+
+class Receiver:
+    """A streamed completion that a thread of its own receives."""
+
+    def __init__(self, server, prompt, max_tokens, **fields):
+        self._stream = Stream(server, prompt, max_tokens, **fields)
+        self._events = []
+        self._failure = None
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
+
+    def _receive(self):
+        try:
+            for event in self._stream.events():
+                with self._changed:
+                    self._events.append(event)
+                    self._changed.notify_all()
+        except Exception as failure:  # told to whoever waits
+            self._failure = failure
+        finally:
+            self._stream.close()
+        with self._changed:
+            self._changed.notify_all()
+
+    def tokens(self):
+        return tokens_of(list(self._events))
+
+    def finish_reason(self):
+        """None before the end."""
+        reasons = [choice["finish_reason"] for event in list(self._events) for choice in event["choices"]]
+        return next((reason for reason in reasons if reason), None)
+
+    def wait_for_tokens(self, num_tokens):
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._failure or len(self.tokens()) >= num_tokens, REQUEST_TIMEOUT_S)
+        assert self._failure is None, self._failure
+
+    def wait_until_silent(self):
+        """Returns the number of tokens once none has come for 0.1 s: what was sampled before is on its way."""
+        num_tokens = -1
+        while num_tokens != len(self.tokens()):
+            num_tokens = len(self.tokens())
+            time.sleep(0.1)
+        return num_tokens
+
+    def wait(self):
+        """Until the stream has ended."""
+        self._thread.join(REQUEST_TIMEOUT_S)
+        assert not self._thread.is_alive(), "the stream did not end"
+        assert self._failure is None, self._failure
 
 
 def tokens_of(events):

@@ -10,13 +10,22 @@
 namespace sluice::testing {
 namespace {
 
+struct hazard_prefix : both_schedulings {
+  static engine_options options(std::uint32_t num_device_blocks) {
+    auto options = sized(4, 1, num_device_blocks);
+    options.async_scheduling = GetParam();
+    return options;
+  }
+};
+SLUICE_IN_BOTH_SCHEDULINGS(hazard_prefix);
+
 // PREFIX-06, F = 1. Guards: a host hit for which the device has no room makes the request wait, not fail; the usage
 // says what was really taken over.
-TEST(hazard_prefix, prefix_06_waits_when_there_is_no_room_for_what_matched) {
-  test_engine engine(sized(4, 1, 8));
+TEST_P(hazard_prefix, prefix_06_waits_when_there_is_no_room_for_what_matched) {
+  test_engine engine(options(8));
   engine.warm_host(make_prompt(12));
-  const auto older = engine.submit(make_prompt(21, 101), 4);
-  ASSERT_TRUE(engine.run_until_tokens(older, 22));
+  const auto older = engine.submit(make_prompt(17, 101), 8);
+  ASSERT_TRUE(engine.run_until_tokens(older, 21));
   ASSERT_EQ(engine.snapshot().blocks.held, 6U);  // one is left, of the three that matched
   const auto id = engine.submit(make_prompt(12) + std::vector<token_id>{201}, 4);
   ASSERT_TRUE(engine.system.run_until([&] {
@@ -36,8 +45,8 @@ TEST(hazard_prefix, prefix_06_waits_when_there_is_no_room_for_what_matched) {
 
 // DESIGN section 5, F = 1. Guards: of a failed load the good blocks before the first bad one are kept, the tier's
 // entries from it on are dropped, and every waiter computes from there.
-TEST(hazard_prefix, a_failed_load_is_used_up_to_its_first_bad_block) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_prefix, a_failed_load_is_used_up_to_its_first_bad_block) {
+  test_engine engine(options(100));
   engine.warm_host(make_prompt(12));
   std::vector<request_id> ids;
   for (token_id last : {201, 202}) ids.push_back(engine.submit(make_prompt(12) + std::vector<token_id>{last}, 3));
@@ -57,6 +66,27 @@ TEST(hazard_prefix, a_failed_load_is_used_up_to_its_first_bad_block) {
   engine.run_to_idle();
   EXPECT_EQ(engine.snapshot().slots.ready, 3U);  // stored again
   EXPECT_EQ(engine.totals().loads_ok, 0U);
+}
+
+// PREFIX-04, F = 1, without its store budget, which does not exist here. Guards: every full block of a prompt that was
+// computed in five chunks, and of what was decoded, gets into the host tier and is found there.
+TEST_P(hazard_prefix, prefix_04_all_full_blocks_are_stored_and_found) {
+  auto in_chunks = options(100);
+  in_chunks.max_num_batched_tokens = 16;
+  test_engine engine(std::move(in_chunks));
+  const auto id = engine.complete_request(make_prompt(80), 10);  // computes 89
+  EXPECT_EQ(engine.snapshot().slots.ready, 22U);
+  const auto stored = engine.traffic().stored_ordinals(id);
+  for (std::uint32_t ordinal = 0; ordinal < 22; ++ordinal)
+    EXPECT_EQ(std::count(stored.begin(), stored.end(), ordinal), 1) << ordinal;
+  EXPECT_TRUE(engine.reset(false, false).success);
+  const auto again = engine.complete_request(make_prompt(80), 2);
+  EXPECT_EQ(engine.record(again).summary->usage.num_host_cached_tokens, 79U);  // the last token is computed again
+  EXPECT_EQ(engine.traffic().loaded_ordinals(again).size(), 20U);
+  EXPECT_TRUE(engine.reset(false, false).success);
+  const auto longer = engine.complete_request(make_prompt(80) + engine.record(id).tokens, 2);
+  EXPECT_EQ(engine.record(longer).summary->usage.num_host_cached_tokens, 88U);
+  for (auto done : {id, again, longer}) engine.expect_reference(done);
 }
 
 /// Ten conversations that take turns; each starts with its own marker token.
@@ -103,11 +133,11 @@ struct conversations {
 
 // PREFIX-07, F = 1, two at a time, 40 requests. The host has room for half of what is stored, the device for three
 // conversations. Guards: what is restored is what was matched, no content crosses conversations, the usage is true.
-TEST(hazard_prefix, prefix_07_no_content_crosses_conversations) {
-  auto options = sized(4, 1, 30);
-  options.max_num_seqs = 2;
-  options.num_host_slots = 50;
-  test_engine engine(std::move(options));
+TEST_P(hazard_prefix, prefix_07_no_content_crosses_conversations) {
+  auto two_at_once = options(30);
+  two_at_once.max_num_seqs = 2;
+  two_at_once.num_host_slots = 50;
+  test_engine engine(std::move(two_at_once));
   conversations all(engine);
   for (int turn = 0; turn < 4; ++turn) all.take_turns();
   EXPECT_GT(all.num_device_cached, 0U);

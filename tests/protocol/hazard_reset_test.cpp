@@ -11,7 +11,14 @@ namespace {
 struct parked_variant {
   std::size_t num_parked;
   bool reset_external;
+  bool is_async;
 };
+
+engine_options options(bool is_async) {
+  auto options = sized(4, 1, 100);
+  options.async_scheduling = is_async;
+  return options;
+}
 
 /// RESET-05: requests that are parked on their loads hold blocks and cannot be preempted.
 struct hazard_reset_parked : ::testing::TestWithParam<parked_variant> {
@@ -33,7 +40,7 @@ struct hazard_reset_parked : ::testing::TestWithParam<parked_variant> {
 // preempted, and everybody ends with the right tokens. With `reset_external` the tier is reset all the same, and what
 // was being loaded from it is stale.
 TEST_P(hazard_reset_parked, reset_05_is_refused_and_preempts_nobody) {
-  test_engine engine(sized(4, 1, 100));
+  test_engine engine(options(GetParam().is_async));
   park(engine);
   const auto loads = engine.loads();
   const auto running = engine.submit(make_prompt(1, 221), 20);
@@ -65,16 +72,23 @@ TEST_P(hazard_reset_parked, reset_05_is_refused_and_preempts_nobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(variants, hazard_reset_parked,
-                         ::testing::Values(parked_variant{1, false}, parked_variant{2, false}, parked_variant{1, true},
-                                           parked_variant{2, true}),
+                         ::testing::Values(parked_variant{1, false, false}, parked_variant{2, false, false},
+                                           parked_variant{1, true, false}, parked_variant{2, true, false},
+                                           parked_variant{1, false, true}, parked_variant{2, false, true},
+                                           parked_variant{1, true, true}, parked_variant{2, true, true}),
                          [](const auto& variant) {
                            return std::to_string(variant.param.num_parked) + "_parked" +
-                                  (variant.param.reset_external ? "_external" : "");
+                                  (variant.param.reset_external ? "_external" : "") +
+                                  (variant.param.is_async ? "_async" : "_sync");
                          });
 
+struct hazard_reset : both_schedulings {
+  test_engine engine{options(GetParam())};
+};
+SLUICE_IN_BOTH_SCHEDULINGS(hazard_reset);
+
 // RESET-05, F = 1. Guards: after the tier was reset under a load, nothing that load brought in is found again.
-TEST(hazard_reset, reset_05_what_a_stale_load_brought_in_is_not_found) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_reset, reset_05_what_a_stale_load_brought_in_is_not_found) {
   engine.warm_host(make_prompt(12));
   const auto gone = engine.submit(make_prompt(12) + std::vector<token_id>{201, 202}, 8);
   engine.run();
@@ -92,8 +106,7 @@ TEST(hazard_reset, reset_05_what_a_stale_load_brought_in_is_not_found) {
 
 // RESET-05, F = 1. Guards: nobody joins a load of a tier that was reset; who wants the same content computes it at
 // once.
-TEST(hazard_reset, reset_05_a_stale_load_is_not_joined) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_reset, reset_05_a_stale_load_is_not_joined) {
   engine.warm_host(make_prompt(12));
   const auto parked = engine.submit(make_prompt(12) + std::vector<token_id>{201}, 2);
   engine.run();
@@ -110,8 +123,7 @@ TEST(hazard_reset, reset_05_a_stale_load_is_not_joined) {
 
 // RESET-05, F = 1; the device refuses, the tier is reset. Guards: what was computed before the reset, or on top of it,
 // does not get into the tier again.
-TEST(hazard_reset, reset_05_nothing_older_is_stored_after_a_tier_reset) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_reset, reset_05_nothing_older_is_stored_after_a_tier_reset) {
   const auto running = engine.submit(make_prompt(8), 12);
   ASSERT_TRUE(engine.run_until_tokens(running, 10));
   const auto report = engine.reset(false, true);
@@ -132,8 +144,7 @@ TEST(hazard_reset, reset_05_nothing_older_is_stored_after_a_tier_reset) {
 }
 
 // RESET-05, F = 1. Guards: without the flag, the reply names running requests beside the loads, and both are untouched.
-TEST(hazard_reset, reset_05_without_the_flag_names_every_holder) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_reset, reset_05_without_the_flag_names_every_holder) {
   engine.warm_host(make_prompt(12));
   const auto parked = engine.submit(make_prompt(12) + std::vector<token_id>{201, 202}, 8);
   engine.run();
@@ -153,8 +164,7 @@ TEST(hazard_reset, reset_05_without_the_flag_names_every_holder) {
 // RESET-08, F = 1, where it says that stores refuse a reset DESIGN wins: they do not, and the reply counts them.
 // Guards: a reset under held stores succeeds, drops everything on the device, and the host still gets and serves the
 // prefix.
-TEST(hazard_reset, reset_08_stores_do_not_refuse_a_reset) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_reset, reset_08_stores_do_not_refuse_a_reset) {
   const auto a = engine.submit(make_prompt(8), 6);
   engine.run();
   ASSERT_TRUE(engine.has_ended(a));
@@ -179,8 +189,7 @@ TEST(hazard_reset, reset_08_stores_do_not_refuse_a_reset) {
 }
 
 // RESET-08, F = 1. Guards: polling a reset says false while any load is in flight, and true once the last has settled.
-TEST(hazard_reset, reset_08_loads_refuse_a_reset_until_the_last_has_settled) {
-  test_engine engine(sized(4, 1, 100));
+TEST_P(hazard_reset, reset_08_loads_refuse_a_reset_until_the_last_has_settled) {
   for (token_id p : {1, 61}) engine.warm_host(make_prompt(12, p));
   std::vector<request_id> ids;
   for (token_id p : {1, 61}) ids.push_back(engine.submit(make_prompt(12, p) + std::vector<token_id>{201}, 1));

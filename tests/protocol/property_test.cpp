@@ -3,6 +3,7 @@
 // Whatever happens in whatever order, no invariant breaks and no token changes. A run is a function of its seed, which
 // is in the test's name: --gtest_filter='seeds/property.*/7' repeats it alone.
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <random>
 
@@ -33,7 +34,29 @@ class chaos {
     options.num_host_slots = 3 + below(20);
     options.max_num_seqs = 2 + below(5);
     options.max_num_batched_tokens = 6 + below(60);
+    options.async_scheduling = seed / 4 % 2 == 1;
+    options.model.groups = layouts().at(seed / 8 % layouts().size());
+    if (options.model.groups.size() > 1) options.num_device_blocks += 20;
+    options.adjust = [this, seed](scheduler_config& config) {
+      config.preemption_offload = seed % 3 != 0;
+      config.order = seed % 5 == 0 ? scheduling_policy::priority : scheduling_policy::fcfs;
+      config.offload = seed % 7 == 0 ? offload_scope::preempted : offload_scope::all;
+      config.recompute_budget = below(3);
+      config.store_threshold = below(6) == 0 ? 2 : 0;
+      config.offload_prompt_only = below(6) == 0;
+    };
     return options;
+  }
+
+  static std::vector<std::vector<kv_group_spec>> layouts() {
+    const auto full = kv_group_spec::kind::full_attention;
+    const auto window = kv_group_spec::kind::sliding_window;
+    return {{{full, 0, 4}},
+            {{full, 0, 4}, {window, 8, 4}},
+            {{full, 0, 8}, {window, 5, 4}},
+            {{full, 0, 6}, {full, 0, 4}},
+            {{window, 7, 4}},
+            {{window, 12, 8}, {window, 3, 4}, {full, 0, 4}}};
   }
 
   void next_event() {
@@ -52,6 +75,10 @@ class chaos {
       move_copies(copy_event::start);
     else if (dice < 45)
       settle_everything();
+    else if (dice < 48)
+      control();
+    else if (dice < 49)
+      engine_.system.advance(std::chrono::seconds{1 + below(70)});
     else
       run_turns(1 + below(12));
   }
@@ -66,6 +93,20 @@ class chaos {
   void abort() {
     const auto requests = engine_.snapshot().requests;
     if (!requests.empty()) engine_.abort(requests[below(static_cast<std::uint32_t>(requests.size()))].id);
+  }
+
+  /// Pauses and sleeps are mostly ended soon, so that something goes on.
+  void control() {
+    const auto mode = static_cast<pause_mode>(below(8) == 0 ? 0 : 1 + below(2));
+    const std::chrono::seconds timeout{1 + below(50)};
+    switch (below(6)) {
+      case 0: return engine_.post(pause_engine{mode, below(2) == 0, below(2) == 0, timeout});
+      case 1: return engine_.post(sleep_engine{1 + below(2), mode, below(2) == 0, timeout});
+      case 2: return engine_.post(wake_engine{below(2) == 0, below(2) == 0});
+      default:
+        engine_.post(resume_engine{});
+        engine_.post(wake_engine{});
+    }
   }
 
   enum class copy_event { start, end, fail };
@@ -90,19 +131,24 @@ class chaos {
 
   static void expect_ok(const gpu::status& status) { EXPECT_TRUE(status) << (status ? "" : to_string(status.error())); }
 
-  /// The moment a reset has emptied device and tier, everything that is read must have been written later.
+  /// Once a reset has emptied device and tier, everything that later steps read must have been written later.
   void run_turns(std::uint32_t num_turns) {
     engine_.system.run_until([&] {
       const auto num_resets = engine_.totals().resets_all_success;
-      if (num_resets > num_resets_) engine_.model.begin_epoch();
+      if (num_resets > num_resets_) engine_.model.begin_epoch_after(last_step_);
       num_resets_ = num_resets;
+      last_step_ = engine_.snapshot().last_step;
       return num_turns-- == 0;
     });
   }
 
   void settle_everything() {
-    do run_turns(100'000);
-    while (engine_.device.run_everything() > 0 || engine_.system.num_pending() > 0);
+    for (int i = 0; i < 2; ++i) {  // a wake-up is refused while memory is being given back
+      engine_.post(resume_engine{});
+      engine_.post(wake_engine{});
+      do run_turns(100'000);
+      while (engine_.device.run_everything() > 0 || engine_.system.num_pending() > 0);
+    }
     EXPECT_TRUE(engine_.snapshot().is_idle);
   }
 
@@ -122,7 +168,9 @@ class chaos {
       case finish_reason::stop:
       case finish_reason::length: break;
       case finish_reason::abort: expected.resize(std::min(tokens.size(), expected.size())); break;
-      case finish_reason::error: FAIL() << "request " << id.value << " ended with an error";
+      case finish_reason::error:  // only this: it does not fit beside blocks that a transfer out of time still touches
+        ASSERT_EQ(engine_.record(id).summary->failure.code, errc::out_of_blocks) << "request " << id.value;
+        expected.resize(std::min(tokens.size(), expected.size()));
     }
     EXPECT_EQ(tokens, expected) << "request " << id.value;
   }
@@ -132,6 +180,7 @@ class chaos {
   std::mt19937_64 random_;
   test_engine engine_;
   std::uint64_t num_resets_ = 0;
+  step_id last_step_;  // opened before the current turn
 };
 
 struct property : ::testing::TestWithParam<std::uint64_t> {};
@@ -143,7 +192,13 @@ TEST_P(property, any_order_of_events_keeps_invariants_and_tokens) {
   chaos(GetParam()).run(1200);
 }
 
-INSTANTIATE_TEST_SUITE_P(seeds, property, ::testing::Range<std::uint64_t>(0, 20));
+/// SLUICE_PROPERTY_SEEDS=1000 looks at more of them.
+std::uint64_t num_seeds() {
+  const char* asked = std::getenv("SLUICE_PROPERTY_SEEDS");
+  return asked == nullptr ? 96 : std::strtoull(asked, nullptr, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(seeds, property, ::testing::Range<std::uint64_t>(0, num_seeds()));
 
 }  // namespace
 }  // namespace sluice::testing

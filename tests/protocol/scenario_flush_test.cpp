@@ -9,6 +9,15 @@
 namespace sluice::testing {
 namespace {
 
+struct scenario_flush : both_schedulings {
+  static engine_options sized(std::uint32_t block_size, std::uint32_t blocks_per_chunk, std::uint32_t num_blocks) {
+    auto options = testing::sized(block_size, blocks_per_chunk, num_blocks);
+    options.async_scheduling = GetParam();
+    return options;
+  }
+};
+SLUICE_IN_BOTH_SCHEDULINGS(scenario_flush);
+
 /// A pool of one usable block, and a request A that ended in it with its store held. The device cache is reset.
 struct one_block_run {
   explicit one_block_run(test_engine& engine) {
@@ -26,7 +35,7 @@ struct one_block_run {
 
 // O047, F = 1; B's prompt is on the host already (A's own chunk is no hit before its store has settled). Guards: a load
 // into a block that a store still reads is submitted only after that store has settled.
-TEST(scenario_flush, o047_a_load_into_a_block_with_a_pending_store_flushes_it) {
+TEST_P(scenario_flush, o047_a_load_into_a_block_with_a_pending_store_flushes_it) {
   test_engine engine(sized(4, 1, 2));
   engine.warm_host(make_prompt(4, 101));
   const one_block_run run(engine);
@@ -50,7 +59,7 @@ TEST(scenario_flush, o047_a_load_into_a_block_with_a_pending_store_flushes_it) {
 }
 
 // O048, F = 1. Guards: a prefill into a block that a store still reads is dispatched only after that store has settled.
-TEST(scenario_flush, o048_a_prefill_into_a_block_with_a_pending_store_flushes_it) {
+TEST_P(scenario_flush, o048_a_prefill_into_a_block_with_a_pending_store_flushes_it) {
   test_engine engine(sized(4, 1, 2));
   const one_block_run run(engine);
   const auto store = engine.stores().at(0);
@@ -71,10 +80,11 @@ TEST(scenario_flush, o048_a_prefill_into_a_block_with_a_pending_store_flushes_it
 }
 
 // O049, F = 3. An older request takes the block that is left when the victim has decoded 20 tokens: 88 blocks of its
-// own and the victim's 11 are all 99. Guards: preemption flushes every pending store of the victim, and only those.
-TEST(scenario_flush, o049_preemption_flushes_every_pending_store_of_the_victim) {
+// own and the victim's 11 are all 99. It starts a step before the victim, asynchronous two. Guards: preemption flushes
+// every pending store of the victim, and only those.
+TEST_P(scenario_flush, o049_preemption_flushes_every_pending_store_of_the_victim) {
   test_engine engine(sized(4, 3, 100));
-  const auto older = engine.submit(make_prompt(332, 101), 24);  // starts a step before the victim
+  const auto older = engine.submit(make_prompt(GetParam() ? 330 : 332, 101), GetParam() ? 26 : 24);
   const auto victim = engine.submit(make_prompt(24, 1), 40);
   ASSERT_TRUE(engine.run_until_tokens(victim, 43));
   EXPECT_EQ(engine.totals().preemptions_capacity, 0U);
@@ -99,7 +109,7 @@ TEST(scenario_flush, o049_preemption_flushes_every_pending_store_of_the_victim) 
 }
 
 // O051, F = 3. Guards: without re-use there is no flush and no boundary.
-TEST(scenario_flush, o051_no_reuse_no_flush) {
+TEST_P(scenario_flush, o051_no_reuse_no_flush) {
   test_engine engine(sized(4, 3, 100));
   engine.end_at(make_prompt(36), 0);
   const auto id = engine.complete_request(make_prompt(36), 10);

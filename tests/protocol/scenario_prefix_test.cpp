@@ -3,18 +3,39 @@
 // Scenarios of what a request finds on the device and in the host tier, and of what it then loads.
 #include <gtest/gtest.h>
 
-#include <support/scripted_tier.hpp>
-#include <support/test_engine.hpp>
+#include <support/scripted_engine.hpp>
 
 namespace sluice::testing {
 namespace {
+
+struct scenario_prefix : both_schedulings {
+  static engine_options sized(std::uint32_t block_size, std::uint32_t blocks_per_chunk, std::uint32_t num_blocks) {
+    auto options = testing::sized(block_size, blocks_per_chunk, num_blocks);
+    options.async_scheduling = GetParam();
+    return options;
+  }
+};
+SLUICE_IN_BOTH_SCHEDULINGS(scenario_prefix);
 
 std::vector<token_id> first(std::size_t num_tokens, const std::vector<token_id>& tokens) {
   return {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(num_tokens)};
 }
 
+// O001, F = 3. Guards: one chunk that nobody has costs one lookup.
+TEST_P(scenario_prefix, o001_one_uncached_chunk_costs_one_lookup) {
+  auto options = sized(4, 3, 100);
+  auto& tier = script_tier(options);
+  test_engine engine(std::move(options));
+  const auto prompt = make_prompt(12);
+  engine.end_at(prompt, 0);
+  const auto id = engine.complete_request(prompt, 10);
+  EXPECT_EQ(tier.take_lookups(), chunk_keys(engine, prompt));
+  EXPECT_TRUE(engine.traffic().loads_of(id).empty());
+  engine.expect_reference(id);
+}
+
 // O002, F = 3. Guards: behind a device hit only the missing chunk is loaded.
-TEST(scenario_prefix, o002_loads_only_the_chunk_behind_a_device_hit) {
+TEST_P(scenario_prefix, o002_loads_only_the_chunk_behind_a_device_hit) {
   test_engine engine(sized(4, 3, 100));
   const auto prompt = make_prompt(36);
   engine.warm_host(first(24, prompt));            // chunks 0 and 1
@@ -31,11 +52,9 @@ TEST(scenario_prefix, o002_loads_only_the_chunk_behind_a_device_hit) {
 }
 
 // O003, F = 1. Guards: with full attention a hit behind a miss is worth nothing.
-TEST(scenario_prefix, o003_a_hit_behind_a_miss_is_worthless) {
+TEST_P(scenario_prefix, o003_a_hit_behind_a_miss_is_worthless) {
   auto options = sized(4, 1, 100);
-  auto owned = std::make_unique<scripted_tier>(options.num_host_slots);
-  auto& tier = *owned;
-  options.tier = std::move(owned);
+  auto& tier = script_tier(options);
   test_engine engine(std::move(options));
   tier.accept_only({1});
   engine.warm_host(make_prompt(8));
@@ -58,7 +77,7 @@ TEST(scenario_prefix, o003_a_hit_behind_a_miss_is_worthless) {
 }
 
 // O004, F = 3. Guards: a chunk is loaded as F blocks, and the request runs only when the load has settled.
-TEST(scenario_prefix, o004_loads_a_whole_chunk_into_a_cold_device) {
+TEST_P(scenario_prefix, o004_loads_a_whole_chunk_into_a_cold_device) {
   test_engine engine(sized(4, 3, 100));
   const auto prompt = make_prompt(12);
   engine.end_at(prompt, 0);
@@ -73,7 +92,7 @@ TEST(scenario_prefix, o004_loads_a_whole_chunk_into_a_cold_device) {
   ASSERT_TRUE(engine.has_ended(id));
   EXPECT_EQ(engine.record(id).summary->reason, finish_reason::stop);
   EXPECT_EQ(engine.record(id).summary->usage.num_host_cached_tokens, 11U);  // the last one is computed again
-  EXPECT_EQ(engine.model.num_verified_positions(), 11U);
+  EXPECT_EQ(engine.model.num_verified_positions(), GetParam() ? 11U + 12 : 11U);  // the next step was on its way
   engine.expect_reference(id);
 }
 
@@ -98,11 +117,9 @@ pair_run run_pair(test_engine& engine, const std::vector<std::vector<token_id>>&
 }
 
 // O136, block 16, F = 1. Guards: only tokens beyond device and host hits are scheduled, after the load; no block leaks.
-TEST(scenario_prefix, o136_schedules_only_tokens_beyond_both_hits) {
+TEST_P(scenario_prefix, o136_schedules_only_tokens_beyond_both_hits) {
   auto options = sized(16, 1, 100);
-  auto owned = std::make_unique<scripted_tier>(options.num_host_slots);
-  auto& tier = *owned;
-  options.tier = std::move(owned);
+  auto& tier = script_tier(options);
   test_engine engine(std::move(options));
   const std::vector<std::vector<token_id>> prompts{make_prompt(128, 1), make_prompt(128, 101)};
   for (const auto& prompt : prompts) {

@@ -8,9 +8,18 @@
 namespace sluice::testing {
 namespace {
 
+struct scenario_run : both_schedulings {
+  static engine_options sized(std::uint32_t block_size, std::uint32_t blocks_per_chunk, std::uint32_t num_blocks) {
+    auto options = testing::sized(block_size, blocks_per_chunk, num_blocks);
+    options.async_scheduling = GetParam();
+    return options;
+  }
+};
+SLUICE_IN_BOTH_SCHEDULINGS(scenario_run);
+
 // O039, F = 3. Y joins X's load, less the block that X computes its last token in; so Y's last block of tokens is
 // computed. Guards: content that is being loaded is not loaded twice.
-TEST(scenario_run, o039_a_second_request_joins_the_load_of_the_first) {
+TEST_P(scenario_run, o039_a_second_request_joins_the_load_of_the_first) {
   test_engine engine(sized(4, 3, 100));
   const auto prompt = make_prompt(12);
   engine.warm_host(prompt);
@@ -41,7 +50,7 @@ TEST(scenario_run, o039_a_second_request_joins_the_load_of_the_first) {
 
 // O039 with a longer second request, F = 3. Y cannot take the block that X computes its last token in, so it loads that
 // third of the chunk itself. Guards: a block that is written again is shared with nobody; a load may begin in a chunk.
-TEST(scenario_run, o039_a_longer_request_does_not_join_the_block_that_is_recomputed) {
+TEST_P(scenario_run, o039_a_longer_request_does_not_join_the_block_that_is_recomputed) {
   test_engine engine(sized(4, 3, 100));
   const auto prompt = make_prompt(12);
   engine.warm_host(prompt);
@@ -60,8 +69,28 @@ TEST(scenario_run, o039_a_longer_request_does_not_join_the_block_that_is_recompu
   engine.expect_reference(y);
 }
 
+// O053, F = 3. Guards: the client hears of the end at once and once, whatever its stores do.
+TEST_P(scenario_run, o053_the_end_does_not_wait_for_transfers) {
+  test_engine engine(sized(4, 3, 100));
+  const auto prompt = make_prompt(24);
+  engine.end_at(prompt, 24);  // 48 tokens get computed
+  const auto id = engine.submit(prompt, 100);
+  engine.run();
+  ASSERT_TRUE(engine.has_ended(id));
+  EXPECT_EQ(engine.record(id).num_terminal_events, 1U);
+  EXPECT_EQ(engine.record(id).summary->reason, finish_reason::stop);
+  EXPECT_FALSE(engine.request(id).has_value());
+  EXPECT_EQ(engine.stores().size(), 3U);
+  EXPECT_EQ(engine.totals().stores_ok, 0U);
+  engine.run_to_idle();
+  EXPECT_EQ(engine.totals().stores_ok, 3U);
+  EXPECT_EQ(engine.traffic().stored_ordinals(id), (ordinals{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(engine.record(id).num_terminal_events, 1U);
+  engine.expect_reference(id);
+}
+
 // O057, F = 1. Guards: a reset that preempts running requests changes no output.
-TEST(scenario_run, o057_output_is_the_same_after_resetting_running_requests) {
+TEST_P(scenario_run, o057_output_is_the_same_after_resetting_running_requests) {
   auto options = sized(4, 1, 100);
   options.max_num_batched_tokens = 32;
   test_engine engine(std::move(options));
@@ -85,7 +114,7 @@ TEST(scenario_run, o057_output_is_the_same_after_resetting_running_requests) {
 }
 
 // O138, F = 1. Guards: nothing is left of requests that have ended.
-TEST(scenario_run, o138_no_leaks) {
+TEST_P(scenario_run, o138_no_leaks) {
   test_engine engine(sized(4, 1, 100));
   std::vector<request_id> ids;
   for (int i = 0; i < 5; ++i) {

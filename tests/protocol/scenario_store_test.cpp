@@ -3,18 +3,43 @@
 // Scenarios of which chunks are stored, and when.
 #include <gtest/gtest.h>
 
-#include <support/scripted_tier.hpp>
-#include <support/test_engine.hpp>
+#include <support/scripted_engine.hpp>
 
 namespace sluice::testing {
 namespace {
 
-// O024, F = 3. Guards: a refused offer is made again with the next chunk, an empty acceptance is final.
-TEST(scenario_store, o024_a_refusal_keeps_the_cursor_and_an_empty_acceptance_advances_it) {
+struct scenario_store : both_schedulings {
+  static engine_options sized(std::uint32_t block_size, std::uint32_t blocks_per_chunk, std::uint32_t num_blocks) {
+    auto options = testing::sized(block_size, blocks_per_chunk, num_blocks);
+    options.async_scheduling = GetParam();
+    return options;
+  }
+};
+SLUICE_IN_BOTH_SCHEDULINGS(scenario_store);
+
+// O023, F = 3. Guards: chunks that the device had are offered to the host all the same.
+TEST_P(scenario_store, o023_chunks_from_the_device_cache_are_offered_too) {
   auto options = sized(4, 3, 100);
-  auto owned = std::make_unique<scripted_tier>(options.num_host_slots);
-  auto& tier = *owned;
-  options.tier = std::move(owned);
+  auto& tier = script_tier(options);
+  test_engine engine(std::move(options));
+  tier.accept_only({});
+  auto prompt = make_prompt(72);
+  const auto before = engine.complete_request(prompt, 1);
+  EXPECT_TRUE(engine.traffic().stores_of(before).empty());
+  prompt.back() = 201;
+  engine.end_at(prompt, 1);
+  const auto id = engine.complete_request(prompt, 10);
+  EXPECT_EQ(engine.record(id).summary->usage.num_device_cached_tokens, 68U);
+  EXPECT_EQ(engine.record(id).tokens.size(), 2U);
+  EXPECT_EQ(engine.traffic().stored_ordinals(id),
+            (ordinals{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}));
+  engine.expect_reference(id);
+}
+
+// O024, F = 3. Guards: a refused offer is made again with the next chunk, an empty acceptance is final.
+TEST_P(scenario_store, o024_a_refusal_keeps_the_cursor_and_an_empty_acceptance_advances_it) {
+  auto options = sized(4, 3, 100);
+  auto& tier = script_tier(options);
   test_engine engine(std::move(options));
   tier.accept_only({1});
   tier.refuse();
@@ -49,20 +74,18 @@ TEST(scenario_store, o024_a_refusal_keeps_the_cursor_and_an_empty_acceptance_adv
 }
 
 // O025, F = 1. Guards: a request that never had device blocks leaves no store and no record behind.
-TEST(scenario_store, o025_aborting_a_queued_request_creates_no_store) {
+TEST_P(scenario_store, o025_aborting_a_queued_request_creates_no_store) {
   test_engine engine(sized(4, 1, 8));
-  const auto a = engine.submit(make_prompt(16, 1), 8);
+  const auto a = engine.submit(make_prompt(16, 1), 12);
   ASSERT_TRUE(engine.run_until_tokens(a, 17));
   const auto b = engine.submit(make_prompt(16, 101), 8);
-  engine.run_step();
-  engine.run_step();
-  ASSERT_TRUE(engine.request(b).has_value());
+  ASSERT_TRUE(engine.system.run_until(
+      [&] { return engine.request(b) && engine.request(b)->reason == waiting_reason::no_blocks; }));
   EXPECT_EQ(engine.request(b)->phase, request_phase::waiting);
-  EXPECT_EQ(engine.request(b)->reason, waiting_reason::no_blocks);
   EXPECT_EQ(engine.request(b)->num_blocks, 0U);
   engine.abort(b);
-  engine.run_step();
-  engine.run_step();
+  ASSERT_TRUE(engine.system.run_until([&] { return !engine.request(b).has_value(); }))
+      << "A has " << engine.record(a).tokens.size() << " tokens, boundary open: " << engine.snapshot().is_boundary_open;
   EXPECT_FALSE(engine.request(b).has_value());
   EXPECT_TRUE(engine.request(a).has_value());
   engine.run_to_idle();
@@ -74,7 +97,7 @@ TEST(scenario_store, o025_aborting_a_queued_request_creates_no_store) {
 
 // O026, F = 1. Guards: the KV of the last sampled token is never computed, so a block that only it would fill is not
 // stored.
-TEST(scenario_store, o026_does_not_store_a_block_that_only_the_final_token_fills) {
+TEST_P(scenario_store, o026_does_not_store_a_block_that_only_the_final_token_fills) {
   for (std::size_t num_tokens : {7U, 6U}) {
     SCOPED_TRACE(num_tokens);
     test_engine engine(sized(4, 1, 10));
@@ -95,10 +118,10 @@ struct preempted_request {
   explicit preempted_request(test_engine& engine) {
     engine.end_at(make_prompt(24), 24);
     id = engine.submit(make_prompt(24), 100);
-    EXPECT_TRUE(engine.run_until_tokens(id, 43));  // its 44th token is on the way
+    EXPECT_TRUE(engine.run_until_tokens(id, 43));  // its 44th token is on the way, asynchronous: its 45th too
     stores_before = engine.traffic().stores_of(id);
     EXPECT_TRUE(engine.reset(true, false).success);
-    EXPECT_EQ(engine.request(id)->num_tokens, 44U);
+    EXPECT_EQ(engine.request(id)->num_tokens, engine.options.async_scheduling ? 45U : 44U);
   }
   request_id id;
   std::vector<transfer_id> stores_before;
@@ -116,7 +139,7 @@ ordinals stored_later(test_engine& engine, request_id id, std::size_t num_before
 }
 
 // O037, F = 3. Guards: what was just loaded is not stored again.
-TEST(scenario_store, o037_stores_only_what_is_new_after_a_reload) {
+TEST_P(scenario_store, o037_stores_only_what_is_new_after_a_reload) {
   test_engine engine(sized(4, 3, 100));
   const preempted_request request(engine);
   engine.run_to_idle();
@@ -128,7 +151,7 @@ TEST(scenario_store, o037_stores_only_what_is_new_after_a_reload) {
 }
 
 // O045, F = 3. Guards: stores that a flush completed are what the reload reads, and storing goes on behind them.
-TEST(scenario_store, o045_reload_after_preemption_resumes_storing_behind_it) {
+TEST_P(scenario_store, o045_reload_after_preemption_resumes_storing_behind_it) {
   test_engine engine(sized(4, 3, 100));
   const preempted_request request(engine);
   engine.run();

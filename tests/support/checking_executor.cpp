@@ -2,7 +2,6 @@
 #include "checking_executor.hpp"
 
 #include <cassert>
-#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -15,7 +14,7 @@ using namespace checking_content;
 checking_executor::checking_executor(checking_executor_options options)
     : options_(std::move(options)), num_words_(options_.bytes_per_token / word_bytes) {
   assert(options_.bytes_per_token % word_bytes == 0 && num_words_ > 0);
-  assert(options_.groups.size() == 1 && options_.groups[0].attention == kv_group_spec::kind::full_attention);
+  assert(!options_.groups.empty());
 }
 
 model_info checking_executor::info() const {
@@ -23,78 +22,104 @@ model_info checking_executor::info() const {
 }
 
 kv_spec checking_executor::kv(std::uint32_t block_size) const {
-  kv_spec spec{options_.groups, block_size * options_.bytes_per_token};
-  spec.groups[0].block_size = block_size;
-  return spec;
+  auto groups = options_.groups;
+  if (groups.size() == 1) groups[0].block_size = block_size;
+  const auto block_bytes = checking_memory::bytes_per_block(groups, options_.bytes_per_token);
+  return {std::move(groups), block_bytes};
 }
 
 void checking_executor::bind(const kv_memory& memory) {
   std::lock_guard lock(mutex_);
-  memory_ = memory;
-  std::size_t block_bytes = 0;
-  for (const auto& segment : memory.segments.at(0)) block_bytes += segment.bytes_per_block;
-  block_size_ = static_cast<std::uint32_t>(block_bytes / options_.bytes_per_token);
+  memory_.bind(memory, options_.groups, options_.bytes_per_token);
   uses_.assign(memory.num_blocks, {});
 }
 
-gpu::status checking_executor::enqueue(const step_batch& batch, gpu::stream& compute,
-                                       std::vector<sampled_token>& sampled) {
-  return compute.enqueue_function([this, &batch, &sampled] {
+gpu::status checking_executor::enqueue(const step_batch& batch, const std::vector<sampled_token>& previous,
+                                       gpu::stream& compute, std::vector<sampled_token>& sampled) {
+  return compute.enqueue_function([this, &batch, &previous, &sampled] {
     const auto start = std::chrono::steady_clock::now();
-    run(batch, sampled);
+    run(batch, previous, sampled);
     if (options_.min_step.count() > 0) std::this_thread::sleep_until(start + options_.min_step);
   });
 }
 
-void checking_executor::run(const step_batch& batch, std::vector<sampled_token>& sampled) {
+void checking_executor::run(const step_batch& batch, const std::vector<sampled_token>& previous,
+                            std::vector<sampled_token>& sampled) {
   std::lock_guard lock(mutex_);
   ++num_steps_;
+  for (; !epoch_ends_.empty() && batch.step > epoch_ends_.front(); epoch_ends_.pop_front()) ++epoch_;
+  auto entries = batch.entries;
   std::vector<reading> readings;
-  readings.reserve(batch.entries.size());
-  for (const auto& entry : batch.entries) readings.push_back(read_prefix(entry));
-  for (std::size_t i = 0; i < batch.entries.size(); ++i) compute(batch.entries[i], readings[i], sampled);
+  readings.reserve(entries.size());
+  for (auto& entry : entries) {
+    resolve(entry, previous);
+    readings.push_back(read_prefix(entry));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) compute(entries[i], readings[i], sampled);
+}
+
+void checking_executor::resolve(batch_entry& entry, const std::vector<sampled_token>& previous) {
+  if (entry.tokens.empty() || entry.tokens.back() != pending_token) return;
+  if (entry.previous_sample >= previous.size())
+    return report(entry.request, "its pending token is sample " + std::to_string(entry.previous_sample) +
+                                     " of the step before, which has " + std::to_string(previous.size()));
+  const auto& sample = previous[entry.previous_sample];
+  if (sample.request != entry.request || sample.attempt != entry.attempt)
+    report(entry.request, "its pending token was sampled for request " + std::to_string(sample.request.value) +
+                              " attempt " + std::to_string(sample.attempt.value));
+  entry.tokens.back() = sample.token;
 }
 
 checking_executor::reading checking_executor::read_prefix(const batch_entry& entry) {
-  auto& known = sequences_[entry.request];
   reading state{chain_root, 0};
-  std::optional<block_id> block;
-  bool is_reported = false;  // one report per block
+  std::vector<block_cursor> cursors(memory_.num_groups());
   for (std::uint32_t position = 0; position < entry.first_position; ++position) {
-    if (position % block_size_ == 0) {
-      block = find_block(entry, position);
-      is_reported = !block;
-      if (block) mark_read(*block, entry.request);
-    }
-    if (position >= known.tokens.size()) learn(entry.request, known, block);
-    if (!block) continue;
-    std::uint64_t digest = 0;
-    for (std::size_t i = 0; i < num_words_; ++i) {
-      const auto raw = load_word(*block, position, i);
-      const auto word = raw ^ epoch_mask(epoch_);
-      const auto expected = word_of(known.chain.at(position), i);
-      if (word != expected && !std::exchange(is_reported, true)) {
-        report(entry.request, at(position, *block) + " word " + std::to_string(i) + ": expected " + hex(expected) +
-                                  ", found " + hex(word) + describe_content(raw, i));
-      }
-      if (i == 0) state.last_chain = word;
-      digest = fold_word(digest, word);
-    }
-    state.fold = mix(state.fold + digest);
-    ++num_verified_;
+    if (position >= sequences_[entry.request].tokens.size()) learn(entry, position);
+    const auto chain = sequences_[entry.request].chain.at(position);
+    state.last_chain = chain;
+    for (std::size_t g = memory_.num_groups(); g-- > 0;)
+      if (position >= memory_.first_read_at(g, entry.first_position)) read_position(entry, g, position, cursors[g], state);
+    state.fold = fold_position(state.fold, chain, num_words_);
   }
+  state.fold += state.fault;
   return state;
+}
+
+void checking_executor::read_position(const batch_entry& entry, std::size_t group, std::uint32_t position,
+                                      block_cursor& cursor, reading& state) {
+  const bool is_first = position == memory_.first_read_at(group, entry.first_position);
+  if (is_first || position % memory_.block_size(group) == 0) {
+    cursor.block = find_block(entry, group, position);
+    cursor.is_reported = !cursor.block;
+    if (cursor.block) mark_read(*cursor.block, entry.request);
+  }
+  if (!cursor.block) return;
+  const auto& known = sequences_[entry.request];
+  for (std::size_t i = 0; i < memory_.num_words(group); ++i) {
+    const auto raw = memory_.load_word(group, *cursor.block, position, i);
+    const auto word = raw ^ epoch_mask(epoch_);
+    const auto expected = word_of(known.chain.at(position), i);
+    if (i == 0) state.last_chain = word;
+    if (word == expected) continue;
+    state.fault = mix(state.fault + word + 1);
+    if (std::exchange(cursor.is_reported, true)) continue;
+    const auto where = memory_.num_groups() > 1 ? "group " + std::to_string(group) + " " : std::string{};
+    report(entry.request, where + at(position, *cursor.block) + " word " + std::to_string(i) + ": expected " +
+                              hex(expected) + ", found " + hex(word) + describe_content(raw, i));
+  }
+  ++num_verified_;
 }
 
 void checking_executor::compute(const batch_entry& entry, reading state, std::vector<sampled_token>& sampled) {
   auto& known = sequences_[entry.request];
   auto position = entry.first_position;
-  std::optional<block_id> block;
+  std::vector<std::optional<block_id>> blocks(memory_.num_groups());
   for (const auto token : entry.tokens) {
-    if (position == entry.first_position || position % block_size_ == 0) {
-      block = find_block(entry, position);
-      if (block) mark_written(*block, entry.request);
-    }
+    for (std::size_t g = 0; g < blocks.size(); ++g)
+      if (position == entry.first_position || position % memory_.block_size(g) == 0) {
+        blocks[g] = find_block(entry, g, position);
+        if (blocks[g]) mark_written(*blocks[g], entry.request);
+      }
     if (token < 0 || static_cast<std::uint32_t>(token) >= options_.vocab_size)
       report(entry.request, at(position) + ": no such token: " + std::to_string(token));
     if (position == known.tokens.size()) append(known, token);
@@ -103,7 +128,8 @@ void checking_executor::compute(const batch_entry& entry, reading state, std::ve
                                 std::to_string(known.tokens[position]));
     state.last_chain = next_chain(state.last_chain, token, position);
     state.fold = fold_position(state.fold, state.last_chain, num_words_);
-    if (block) write_position(*block, position, state.last_chain);
+    for (std::size_t g = 0; g < blocks.size(); ++g)
+      if (blocks[g]) write_position(g, *blocks[g], position, state.last_chain);
     ++position;
   }
   if (position > options_.max_model_len)
@@ -130,16 +156,17 @@ void checking_executor::sample(const batch_entry& entry, std::uint64_t fold, std
   sampled.push_back({entry.request, entry.attempt, token});
 }
 
-std::optional<block_id> checking_executor::find_block(const batch_entry& entry, std::uint32_t position) {
-  const auto index = position / block_size_;
-  const auto* table = entry.block_tables.size() == 1 ? &entry.block_tables[0] : nullptr;
-  if (table == nullptr || index >= table->size()) {
-    report(entry.request, at(position) + ": the block table does not cover it");
+std::optional<block_id> checking_executor::find_block(const batch_entry& entry, std::size_t group,
+                                                      std::uint32_t position, bool reports) {
+  const auto index = position / memory_.block_size(group);
+  const bool has_tables = entry.block_tables.size() == memory_.num_groups();
+  if (!has_tables || index >= entry.block_tables[group].size()) {
+    if (reports) report(entry.request, at(position) + ": the block table does not cover it");
     return std::nullopt;
   }
-  const auto block = (*table)[index];
-  if (block == null_block || block.value >= memory_.num_blocks) {
-    report(entry.request, at(position, block) + ": the null block, or no block at all");
+  const auto block = entry.block_tables[group][index];
+  if (block == null_block || block.value >= memory_.num_blocks()) {
+    if (reports) report(entry.request, at(position, block) + ": the null block, or no block at all");
     return std::nullopt;
   }
   return block;
@@ -162,26 +189,10 @@ void checking_executor::mark_written(block_id block, request_id request) {
                       std::to_string(use.reader.value) + ", uses it in the same step");
 }
 
-std::byte* checking_executor::word_at(block_id block, std::uint32_t position, std::size_t index) const {
-  auto offset = position % block_size_ * options_.bytes_per_token + index * word_bytes;
-  for (const auto& segment : memory_.segments[0]) {
-    if (offset < segment.bytes_per_block) return segment.base + block.value * segment.stride_bytes + offset;
-    offset -= segment.bytes_per_block;
-  }
-  return nullptr;
-}
-
-std::uint64_t checking_executor::load_word(block_id block, std::uint32_t position, std::size_t index) const {
-  std::uint64_t word = 0;
-  std::memcpy(&word, word_at(block, position, index), word_bytes);
-  return word;
-}
-
-void checking_executor::write_position(block_id block, std::uint32_t position, std::uint64_t chain) {
-  for (std::size_t i = 0; i < num_words_; ++i) {
-    const auto word = word_of(chain, i) ^ epoch_mask(epoch_);
-    std::memcpy(word_at(block, position, i), &word, word_bytes);
-  }
+void checking_executor::write_position(std::size_t group, block_id block, std::uint32_t position,
+                                       std::uint64_t chain) {
+  for (std::size_t i = 0; i < memory_.num_words(group); ++i)
+    memory_.store_word(group, block, position, i, word_of(chain, i) ^ epoch_mask(epoch_));
 }
 
 void checking_executor::append(sequence& known, token_id token, std::optional<std::uint64_t> chain) const {
@@ -191,16 +202,22 @@ void checking_executor::append(sequence& known, token_id token, std::optional<st
   known.tokens.push_back(token);
 }
 
-void checking_executor::learn(request_id request, sequence& known, std::optional<block_id> block) {
-  const auto position = static_cast<std::uint32_t>(known.tokens.size());
-  const auto raw = block ? load_word(*block, position, 0) : 0;
-  const auto found = raw ^ epoch_mask(epoch_);
+void checking_executor::learn(const batch_entry& entry, std::uint32_t position) {
+  auto& known = sequences_[entry.request];
   const auto previous = known.chain.empty() ? chain_root : known.chain.back();
+  std::optional<block_id> block;
+  std::uint64_t raw = 0;
+  for (std::size_t g = 0; g < memory_.num_groups() && !block; ++g) {
+    if (position < memory_.first_read_at(g, entry.first_position)) continue;
+    block = find_block(entry, g, position, false);
+    if (block) raw = memory_.load_word(g, *block, position, 0);
+  }
+  const auto found = raw ^ epoch_mask(epoch_);
   for (token_id token = 0; block && token < static_cast<token_id>(options_.vocab_size); ++token)
     if (next_chain(previous, token, position) == found) return append(known, token);
   if (block)
-    report(request, at(position, *block) + ": expected a continuation of its prefix, found " + hex(found) +
-                        describe_content(raw, 0));
+    report(entry.request, at(position, *block) + ": expected a continuation of its prefix, found " + hex(found) +
+                              describe_content(raw, 0));
   append(known, -1, found);
 }
 
@@ -233,67 +250,6 @@ void checking_executor::report(request_id request, const std::string& what) {
   ++num_violations_;
   if (violations_.size() < options_.max_violations)
     violations_.push_back("request " + std::to_string(request.value) + " " + what);
-}
-
-void checking_executor::expect(request_id request, const std::vector<token_id>& prompt) {
-  std::lock_guard lock(mutex_);
-  auto& known = sequences_[request];
-  known = {};
-  for (const auto token : prompt) append(known, token);
-}
-
-void checking_executor::forget(request_id request) {
-  std::lock_guard lock(mutex_);
-  sequences_.erase(request);
-}
-
-void checking_executor::script(std::vector<token_id> prompt, forced_tokens forced) {
-  std::lock_guard lock(mutex_);
-  scripts_[std::move(prompt)] = std::move(forced);
-}
-
-void checking_executor::begin_epoch() {
-  std::lock_guard lock(mutex_);
-  ++epoch_;
-}
-
-std::vector<token_id> checking_executor::reference(const request_params& params) const {
-  std::lock_guard lock(mutex_);
-  std::vector<token_id> output;
-  auto tokens = params.prompt;
-  std::uint64_t chain = chain_root;
-  std::uint64_t fold = 0;
-  for (std::size_t position = 0; output.size() < params.max_tokens; ++position) {
-    chain = next_chain(chain, tokens[position], position);
-    fold = fold_position(fold, chain, num_words_);
-    if (position + 1 < tokens.size()) continue;
-    const auto output_position = static_cast<std::uint32_t>(output.size());
-    const auto token = next_token(fold, params.sampling, output_position, tokens, params.prompt.size());
-    output.push_back(token);
-    tokens.push_back(token);
-    if (token == options_.end_token && !params.ignore_eos) break;
-  }
-  return output;
-}
-
-std::vector<token_id> checking_executor::reference(const std::vector<token_id>& prompt,
-                                                   std::uint32_t num_tokens) const {
-  return reference(request_params{{}, prompt, num_tokens, {}, false, {}});
-}
-
-std::vector<std::string> checking_executor::violations() const {
-  std::lock_guard lock(mutex_);
-  return violations_;
-}
-
-std::size_t checking_executor::num_violations() const {
-  std::lock_guard lock(mutex_);
-  return num_violations_;
-}
-
-std::uint64_t checking_executor::num_verified_positions() const {
-  std::lock_guard lock(mutex_);
-  return num_verified_;
 }
 
 }  // namespace sluice::inline v0

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,8 @@
 
 #include <sluice/actors/executor/model_executor.hpp>
 
+#include "checking_memory.hpp"
+
 namespace sluice::inline v0 {
 
 struct checking_executor_options {
@@ -23,7 +26,8 @@ struct checking_executor_options {
   std::uint32_t end_one_in = 0;      ///< one token in this many is the end token; 0: only scripts produce it
   std::size_t bytes_per_token = 64;  ///< a multiple of 8, at least 8
   std::uint32_t max_model_len = 8192;
-  std::vector<kv_group_spec> groups = {kv_group_spec{}};  ///< one full-attention group; kv() sets its block_size
+  /// Of one group kv() sets the block size; several have their own.
+  std::vector<kv_group_spec> groups = {kv_group_spec{}};
   std::chrono::milliseconds min_step{0};                  ///< least duration of a step
   std::size_t max_violations = 100;                       ///< later ones are counted only
 };
@@ -35,14 +39,17 @@ using forced_tokens = std::map<std::uint32_t, token_id>;
 /// words chain(p) + i * step, i = 0, 1, ..., over all its bytes, masked with the epoch. Word 0 alone gives chain(p)
 /// back, so a lone torn word shows even where the tokens are unknown.
 ///
-/// Before a step computes anything, every position [0, first_position) of every entry is read and compared with the
-/// request's history. A history is the registered prompt, or else is learned: from entries, and for positions
+/// Before a step computes anything, every position before first_position that the entry's first token reads is read,
+/// in every group, and compared with the request's history: all of them in a full-attention group, those of the window
+/// in a sliding one. What is computed is written in every group. A history is the registered prompt, or else is learned: from entries, and for positions
 /// that came from a cache by finding the token that continues the chain. It outlives preemption, so a resumed
 /// request must replay the same tokens. What is written continues what was *read*, and the next token is a function
-/// of every word read, so wrong content also shows as wrong output against `reference`.
+/// of every word read, so wrong content also shows as wrong output against `reference`, which does not depend on the
+/// groups.
 ///
 /// Also reported: table too short, null or unknown block, a token other than in the history, another sampled token
-/// than before at the same position, a block that one request writes while another reads or writes it.
+/// than before at the same position, a pending token that the step before did not sample for this request and attempt,
+/// a block that one request writes while another reads or writes it.
 ///
 /// `batch` is read when the step runs, not at enqueue. The memory must be host memory. All functions but bind and
 /// enqueue may be called from any thread; every call waits for a computation that is running.
@@ -53,7 +60,8 @@ class checking_executor : public model_executor {
   model_info info() const override;
   kv_spec kv(std::uint32_t block_size) const override;
   void bind(const kv_memory& memory) override;
-  gpu::status enqueue(const step_batch& batch, gpu::stream& compute, std::vector<sampled_token>& sampled) override;
+  gpu::status enqueue(const step_batch& batch, const std::vector<sampled_token>& previous, gpu::stream& compute,
+                      std::vector<sampled_token>& sampled) override;
 
   /// Registers the tokens that `request` must consist of. Optional; at best before its first step.
   void expect(request_id request, const std::vector<token_id>& prompt);
@@ -67,6 +75,8 @@ class checking_executor : public model_executor {
   /// From the next step on older content is a violation; outputs stay the same. For a device that is idle or was
   /// just reset: whatever is read later must have been written later.
   void begin_epoch();
+  /// The same, from the first step after `last` on: steps in flight may still read what is older.
+  void begin_epoch_after(step_id last);
 
   /// The right output of a request: `params.max_tokens` tokens, fewer when an end token comes first and is not
   /// ignored. Touches no memory.
@@ -99,23 +109,32 @@ class checking_executor : public model_executor {
   struct reading {
     std::uint64_t last_chain;
     std::uint64_t fold;
+    std::uint64_t fault = 0;  // over every wrong word
   };
 
-  void run(const step_batch& batch, std::vector<sampled_token>& sampled);
+  void run(const step_batch& batch, const std::vector<sampled_token>& previous, std::vector<sampled_token>& sampled);
+  void resolve(batch_entry& entry, const std::vector<sampled_token>& previous);
   reading read_prefix(const batch_entry& entry);
   void compute(const batch_entry& entry, reading state, std::vector<sampled_token>& sampled);
   void sample(const batch_entry& entry, std::uint64_t fold, std::vector<sampled_token>& sampled);
 
-  std::optional<block_id> find_block(const batch_entry& entry, std::uint32_t position);
+  /// A block of one group while positions go by: looked up once, reported once.
+  struct block_cursor {
+    std::optional<block_id> block;
+    bool is_reported = false;
+  };
+  void read_position(const batch_entry& entry, std::size_t group, std::uint32_t position, block_cursor& cursor,
+                     reading& state);
+  void learn(const batch_entry& entry, std::uint32_t position);
+
+  std::optional<block_id> find_block(const batch_entry& entry, std::size_t group, std::uint32_t position,
+                                     bool reports = true);
   void mark_read(block_id block, request_id request);
   void mark_written(block_id block, request_id request);
 
-  std::byte* word_at(block_id block, std::uint32_t position, std::size_t index) const;
-  std::uint64_t load_word(block_id block, std::uint32_t position, std::size_t index) const;
-  void write_position(block_id block, std::uint32_t position, std::uint64_t chain);
+  void write_position(std::size_t group, block_id block, std::uint32_t position, std::uint64_t chain);
 
   void append(sequence& known, token_id token, std::optional<std::uint64_t> chain = std::nullopt) const;
-  void learn(request_id request, sequence& known, std::optional<block_id> block);
   token_id next_token(std::uint64_t fold, const sampling_params& sampling, std::uint32_t output_position,
                       const std::vector<token_id>& tokens, std::size_t num_prompt_tokens) const;
 
@@ -123,12 +142,12 @@ class checking_executor : public model_executor {
   void report(request_id request, const std::string& what);
 
   const checking_executor_options options_;
-  const std::size_t num_words_;  // per position
+  const std::size_t num_words_;  // per position, for outputs
 
   mutable std::mutex mutex_;  // guards all below
-  kv_memory memory_;
-  std::uint32_t block_size_ = 0;
+  checking_memory memory_;
   std::uint64_t epoch_ = 0;
+  std::deque<step_id> epoch_ends_;  // last steps of epochs to come
   std::uint64_t num_steps_ = 0;
   std::uint64_t num_verified_ = 0;
   std::unordered_map<request_id, sequence> sequences_;

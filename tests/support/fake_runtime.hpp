@@ -60,6 +60,7 @@ class fake_runtime : public runtime {
   std::function<void(const submission&)> on_submit;                       ///< runs on the server's thread
   bool finishes_aborted = true;                                           ///< an abort is answered by `finished`
   reset_report report;
+  control_report control;           ///< how the next commands end; a state follows only from outcome done
   engine_snapshot state_now;
   bool answers_control = true;
   std::optional<error> stop_error;
@@ -98,6 +99,12 @@ class fake_runtime : public runtime {
     return last_reset_;
   }
 
+  /// Commands in the order of their calls, in words.
+  std::vector<std::string> commands() {
+    const std::lock_guard lock{mutex_};
+    return commands_;
+  }
+
   const runtime_info& info() const override { return facts; }
 
   tl::expected<request_id, error> submit(generation_request request, std::shared_ptr<request_sink> sink) override {
@@ -134,6 +141,36 @@ class fake_runtime : public runtime {
     if (answers_control) done(report);
   }
 
+  void abort_all() override {
+    for (std::size_t id = 1; id <= num_submissions(); ++id) abort(request_id{id});
+  }
+
+  /// In mode abort it ends what was submitted and not aborted yet.
+  void pause(pause_options options, std::function<void(const control_report&)> done) override {
+    if (options.mode == pause_mode::abort) abort_all();
+    command("pause " + name(options.mode) + flag(" device", options.clear_cache) + flag(" tiers", options.clear_tiers) +
+                " " + std::to_string(options.timeout.count()),
+            control_state::paused, done);
+  }
+
+  void resume(std::function<void(const control_report&)> done) override {
+    command("resume", control_state::running, done);
+  }
+
+  void sleep(sleep_options options, std::function<void(const control_report&)> done) override {
+    command("sleep " + std::to_string(options.level) + " " + name(options.mode) + flag(" tiers", options.clear_tiers),
+            control_state::sleeping, done);
+  }
+
+  void wake(wake_options options, std::function<void(const control_report&)> done) override {
+    const bool is_whole = options.weights && options.kv_cache;
+    command("wake" + flag(" weights", options.weights) + flag(" kv_cache", options.kv_cache),
+            is_whole ? control_state::running : control_state::sleeping, done);
+  }
+
+  bool is_paused() const override { return control_now() != control_state::running; }
+  bool is_sleeping() const override { return control_now() == control_state::sleeping; }
+
   void snapshot(std::function<void(const engine_snapshot&)> done) override {
     if (answers_control) done(state_now);
   }
@@ -164,12 +201,38 @@ class fake_runtime : public runtime {
   }
 
  private:
+  static std::string name(pause_mode mode) {
+    switch (mode) {
+      case pause_mode::abort: return "abort";
+      case pause_mode::wait: return "wait";
+      case pause_mode::keep: return "keep";
+    }
+    return "?";
+  }
+  static std::string flag(const std::string& text, bool is_set) { return is_set ? text : ""; }
+
+  void command(const std::string& words, control_state leads_to, const std::function<void(const control_report&)>& done) {
+    {
+      const std::lock_guard lock{mutex_};
+      commands_.push_back(words);
+      if (control.outcome == control_outcome::done) control_now_ = leads_to;
+    }
+    if (answers_control) done(control);
+  }
+
+  control_state control_now() const {
+    const std::lock_guard lock{mutex_};
+    return control_now_;
+  }
+
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<submission> submissions_;
   std::size_t num_taken_ = 0;
   std::vector<request_id> aborted_;
   reset_options last_reset_;
+  std::vector<std::string> commands_;
+  control_state control_now_ = control_state::running;
   health health_ = health::serving;
   error failure_;
 };

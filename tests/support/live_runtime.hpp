@@ -117,6 +117,17 @@ inline reset_report reset_and_wait(runtime& engine, reset_options options) {
   std::abort();  // the callback refers to this frame
 }
 
+/// Calls a control command with `done` and waits for its report.
+template <class Command>
+control_report control_and_wait(Command command) {
+  const auto done = std::make_shared<std::promise<control_report>>();
+  auto answer = done->get_future();
+  command([done](const control_report& report) { done->set_value(report); });
+  if (answer.wait_for(std::chrono::seconds{30}) == std::future_status::ready) return answer.get();
+  ADD_FAILURE() << "the command was not answered";
+  return {control_outcome::failed, {}, "not answered"};
+}
+
 inline engine_snapshot snapshot_of(runtime& engine) {
   std::promise<engine_snapshot> done;
   engine.snapshot([&](const engine_snapshot& snapshot) { done.set_value(snapshot); });

@@ -5,7 +5,8 @@ namespace sluice::testing {
 
 lookup_verdict scripted_tier::lookup(const chunk_key& key) const {
   lookups_.push_back(key);
-  return host_.lookup(key);
+  if (const auto found = chunk_verdicts_.find(key); found != chunk_verdicts_.end()) return found->second;
+  return lookup_verdict_.value_or(host_.lookup(key));
 }
 
 offer_outcome scripted_tier::offer(std::span<const chunk_key> keys) {
@@ -30,6 +31,11 @@ offer_outcome scripted_tier::answer_offer(std::span<const chunk_key> keys) {
   outcome = host_.offer(some);
   for (auto& accepted : outcome.accepted) accepted.position = (*next.positions)[accepted.position];
   return outcome;
+}
+
+tier_reset_outcome scripted_tier::reset() {
+  if (reset_verdict_ != tier_reset_outcome::verdict::reset) return {reset_verdict_, 0};
+  return host_.reset();
 }
 
 }  // namespace sluice::testing

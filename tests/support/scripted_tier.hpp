@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host tier whose answers to offers a test writes beforehand; everything else is as in the real one.
+// A host tier whose answers to offers, lookups and resets a test writes beforehand; everything else is as in the real
+// one.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,16 @@ class scripted_tier final : public tier_index {
   void accept_all() { script_.push_back({false, std::nullopt}); }
   void refuse() { script_.push_back({true, std::nullopt}); }
 
+  /// From now on lookups are answered so; without a verdict by the host tier.
+  void answer_lookups(std::optional<lookup_verdict> verdict) { lookup_verdict_ = verdict; }
+  /// The same for one chunk, whatever is said of all.
+  void answer_lookup(const chunk_key& key, std::optional<lookup_verdict> verdict) {
+    chunk_verdicts_.erase(key);
+    if (verdict) chunk_verdicts_.emplace(key, *verdict);
+  }
+  /// From now on resets are answered so; unless that is `reset` nothing is dropped.
+  void answer_resets(tier_reset_outcome::verdict verdict) { reset_verdict_ = verdict; }
+
   const std::vector<recorded_offer>& offers() const { return offers_; }
   /// Keys that were looked up since the last call.
   std::vector<chunk_key> take_lookups() { return std::exchange(lookups_, {}); }
@@ -45,7 +57,7 @@ class scripted_tier final : public tier_index {
   void unpin(std::span<const slot_id> slots) override { host_.unpin(slots); }
   void touch(std::span<const chunk_key> keys) override { host_.touch(keys); }
   void drop(slot_id slot) override { host_.drop(slot); }
-  std::uint64_t reset() override { return host_.reset(); }
+  tier_reset_outcome reset() override;
   slot_counts counts() const override { return host_.counts(); }
   std::vector<std::string> check() const override { return host_.check(); }
 
@@ -59,6 +71,9 @@ class scripted_tier final : public tier_index {
 
   host_tier_index host_;
   std::deque<answer> script_;
+  std::optional<lookup_verdict> lookup_verdict_;
+  std::unordered_map<chunk_key, lookup_verdict> chunk_verdicts_;
+  tier_reset_outcome::verdict reset_verdict_ = tier_reset_outcome::verdict::reset;
   std::vector<recorded_offer> offers_;
   mutable std::vector<chunk_key> lookups_;
 };

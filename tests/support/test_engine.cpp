@@ -28,22 +28,6 @@ class recording_sink final : public request_sink {
   std::shared_ptr<client_record> record_;
 };
 
-/// Sends one reset from its constructor and keeps the answer.
-using asker = compat::typed_actor<caf::result<void>(client_gone)>;
-struct asker_state {
-  static constexpr const char* name = "asker";
-  asker_state(asker::pointer self, scheduler_actor scheduler, reset_prefix_cache message,
-              std::shared_ptr<std::optional<reset_report>> answer) {
-    compat::mail(self, message)
-        .request(scheduler, std::chrono::hours{1})
-        .then([answer](const reset_report& report) { *answer = report; },
-              [](const caf::error&) { ADD_FAILURE() << "a reset was answered with an error"; });
-  }
-  asker::behavior_type make_behavior() {
-    return {[](const client_gone&) {}};
-  }
-};
-
 template <class T>
 T take(tl::expected<T, gpu::error> value) {
   if (!value) throw std::runtime_error(to_string(value.error()));
@@ -60,7 +44,7 @@ deterministic_system::configure_fn register_messages() {
 }  // namespace
 
 test_engine::test_engine(engine_options engine_options)
-    : options(std::move(engine_options)), system(register_messages()) {
+    : options(std::move(engine_options)), model(options.model), system(register_messages()) {
   make_memory();
   spawn_actors();
 }
@@ -81,6 +65,8 @@ scheduler_config test_engine::config() const {
   config.max_model_len = options.max_model_len;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.async_scheduling = options.async_scheduling;
+  options.adjust(config);
   return config;
 }
 
@@ -92,28 +78,34 @@ void test_engine::make_memory() {
   compute_stream = take(device.make_stream("compute"));
   load_stream = take(device.make_stream("load"));
   store_stream = take(device.make_stream("store"));
-  device.set_inline("compute");
-  model.bind({options.num_device_blocks, {{{pool_memory.view().data, bytes_per_block, bytes_per_block}}}});
+  if (!options.holds_compute) device.set_inline("compute");
+  model.bind(device_kv());
+}
+
+/// All groups have their blocks in the one pool.
+kv_memory test_engine::device_kv() {
+  const auto spec = model.kv(options.block_size);
+  const kv_segment whole{pool_memory.view().data, spec.bytes_per_block, spec.bytes_per_block};
+  return {options.num_device_blocks, {spec.groups.size(), {whole}}};
 }
 
 void test_engine::spawn_actors() {
   const auto bytes_per_block = model.kv(options.block_size).bytes_per_block;
-  const transfer_memory memory{{options.num_device_blocks,
-                                {{{pool_memory.view().data, bytes_per_block, bytes_per_block}}}},
-                               tier_memory.view(), bytes_per_block, options.blocks_per_chunk};
+  const transfer_memory memory{device_kv(), tier_memory.view(), bytes_per_block, options.blocks_per_chunk};
   auto tier = std::move(options.tier);
   if (!tier && options.num_host_slots > 0)
     tier = std::make_unique<host_tier_index>(options.num_host_slots, make_lru_policy(options.num_host_slots));
   auto core = std::make_unique<scheduler_core>(config(), std::move(tier));
   core_ = core.get();
   scheduler_hooks hooks;
+  hooks.on_events = [this](const std::vector<kv_event>& more) { events.insert(events.end(), more.begin(), more.end()); };
   hooks.on_violation = [this](const invariant_violation& violation) { violations.push_back(violation.what); };
   scheduler = system.spawn<scheduler_actor, scheduler_actor_state>(std::move(core), std::chrono::hours{1},
                                                                    std::move(hooks));
   loader = system.spawn<load_actor, load_actor_state>(scheduler, stream_lease{&device, load_stream.get()}, memory);
   storer = system.spawn<store_actor, store_actor_state>(scheduler, stream_lease{&device, store_stream.get()}, memory);
-  executor = system.spawn<executor_actor, executor_actor_state>(scheduler, &model,
-                                                                stream_lease{&device, compute_stream.get()});
+  executor = system.spawn<executor_actor, executor_actor_state>(
+      scheduler, &model, stream_lease{&device, compute_stream.get()}, pool_memory.view());
   if (options.has_fake_handler) {
     handler_probe = std::make_unique<probe<preemption_handler>>(system);
     handler = handler_probe->handle();
@@ -127,11 +119,17 @@ void test_engine::spawn_actors() {
 
 request_id test_engine::submit(std::vector<token_id> prompt, std::uint32_t max_tokens, std::vector<std::string> stop,
                                std::string salt) {
+  request_params params_of_it;
+  params_of_it.prompt = std::move(prompt);
+  params_of_it.max_tokens = max_tokens;
+  params_of_it.cache_salt = std::move(salt);
+  return submit(std::move(params_of_it), std::move(stop));
+}
+
+request_id test_engine::submit(request_params request, std::vector<std::string> stop) {
   request_setup setup;
+  setup.params = std::move(request);
   setup.params.id = {++last_request_};
-  setup.params.prompt = std::move(prompt);
-  setup.params.max_tokens = max_tokens;
-  setup.params.cache_salt = std::move(salt);
   setup.stop = std::move(stop);
   setup.text = std::make_shared<byte_tokenizer>();
   const auto id = setup.params.id;
@@ -172,11 +170,6 @@ reset_report test_engine::reset(bool reset_running_requests, bool reset_external
   post_reset(reset_running_requests, reset_external);
   EXPECT_TRUE(system.run_until([&] { return last_reset->has_value(); })) << "the reset was not answered";
   return last_reset->value_or(reset_report{});
-}
-
-void test_engine::post_reset(bool reset_running_requests, bool reset_external) {
-  last_reset = std::make_shared<std::optional<reset_report>>();
-  system.spawn<asker, asker_state>(scheduler, reset_prefix_cache{reset_running_requests, reset_external}, last_reset);
 }
 
 void test_engine::complete(transfer_id id) {
@@ -239,7 +232,8 @@ void test_engine::warm_host(const std::vector<token_id>& tokens) {
 
 void test_engine::check_end() {
   run_to_idle();
-  const auto capacity = (options.num_device_blocks - 1) * options.block_size;
+  const auto num_groups = static_cast<std::uint32_t>(model.kv(options.block_size).groups.size());
+  const auto capacity = (options.num_device_blocks - 1) / num_groups * options.block_size;
   const auto last = complete_request(make_prompt(std::min(options.block_size + 1, capacity - 1), 77), 2);
   expect_reference(last);
   const auto end = snapshot();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +39,11 @@ struct engine_options {
   std::uint32_t max_model_len = 4096;
   bool enable_prefix_caching = true;
   std::unique_ptr<tier_index> tier;  ///< in place of the host tier; needs as many slots
+  bool async_scheduling = false;
+  checking_executor_options model;   ///< KV groups among others
+  /// Last word on what the scheduler is told.
+  std::function<void(scheduler_config&)> adjust = [](scheduler_config&) {};
+  bool holds_compute = false;        ///< steps run when the test drives the stream "compute"
   bool has_fake_handler = false;     ///< the test answers boundaries itself, through `handler_probe`
 };
 
@@ -64,6 +70,8 @@ class test_engine {
   /// Queues a request without running anything. Its output is `record(id)`.
   request_id submit(std::vector<token_id> prompt, std::uint32_t max_tokens, std::vector<std::string> stop = {},
                     std::string salt = {});
+  /// The same, with everything that can be said of a request but its id.
+  request_id submit(request_params params, std::vector<std::string> stop = {});
   /// As far as everything goes without a copy ending.
   void run() { system.run_all(); }
   /// Copies end, in the order of streams, and everything goes on until nothing is left to do.
@@ -78,6 +86,21 @@ class test_engine {
   reset_report reset(bool reset_running_requests, bool reset_external);
   /// Puts the reset into the scheduler's mailbox; `last_reset` has the answer once it has come.
   void post_reset(bool reset_running_requests, bool reset_external);
+
+  /// Puts a control command into the scheduler's mailbox; `last_control` has the answer once it has come.
+  void post(pause_engine command);
+  void post(resume_engine command);
+  void post(sleep_engine command);
+  void post(wake_engine command);
+  void post(reset_prefix_cache command);  ///< the answer: `last_reset`
+  /// Posts it and runs until it is answered, without a copy ending. Fails the test when it is not.
+  template <class Command>
+  control_report carry_out(Command command) {
+    post(command);
+    EXPECT_TRUE(system.run_until([&] { return last_control->has_value(); })) << "the command was not answered";
+    return last_control->value_or(control_report{});
+  }
+  control_state control() { return snapshot().control; }
 
   /// The copies of one transfer end, and what follows from it runs.
   void complete(transfer_id id);
@@ -125,15 +148,18 @@ class test_engine {
   executor_actor executor;
   std::unique_ptr<probe<preemption_handler>> handler_probe;
   preemption_options preemption;
+  std::vector<kv_event> events;         ///< if `adjust` asks for them
   std::vector<std::string> violations;  ///< of the engine's invariants; must be empty at the end
 
   std::map<request_id, std::shared_ptr<client_record>> records;
   std::map<request_id, request_params> params;
   std::map<request_id, request_actor> clients;
   std::shared_ptr<std::optional<reset_report>> last_reset = std::make_shared<std::optional<reset_report>>();
+  std::shared_ptr<std::optional<control_report>> last_control = std::make_shared<std::optional<control_report>>();
 
  private:
   void make_memory();
+  kv_memory device_kv();
   void spawn_actors();
   scheduler_config config() const;
 
@@ -144,6 +170,12 @@ class test_engine {
   std::uint64_t last_request_ = 0;
   traffic_recorder traffic_;
 };
+
+/// For tests that must hold in both: GetParam() is `engine_options::async_scheduling`.
+struct both_schedulings : ::testing::TestWithParam<bool> {};
+#define SLUICE_IN_BOTH_SCHEDULINGS(suite)                               \
+  INSTANTIATE_TEST_SUITE_P(scheduling, suite, ::testing::Bool(),        \
+                           [](const auto& is_async) { return is_async.param ? "async" : "sync"; })
 
 /// Tokens first, first + 1, ... modulo 250: distinct prompts for distinct `first`.
 std::vector<token_id> make_prompt(std::size_t num_tokens, token_id first = 1);

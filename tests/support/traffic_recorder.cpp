@@ -7,10 +7,10 @@
 
 namespace sluice::testing {
 
-std::vector<block_id> recorded_transfer::blocks() const {
+std::vector<block_id> recorded_transfer::blocks(std::uint16_t group) const {
   std::vector<block_id> blocks;
   for (const auto& copy : copies)
-    for (std::uint32_t i = 0; i < copy.num_blocks; ++i) blocks.push_back({copy.block.value + i});
+    for (std::uint32_t i = 0; i < copy.num_blocks && copy.group.value == group; ++i) blocks.push_back({copy.block.value + i});
   return blocks;
 }
 
@@ -38,37 +38,40 @@ std::vector<transfer_id> traffic_recorder::find(transfer_direction direction, re
   return ids;
 }
 
-/// Of a store the table that its blocks were computed with, of a load the one that the request runs with next.
-std::vector<block_id> traffic_recorder::table_of(const recorded_transfer& transfer) const {
-  std::vector<block_id> table;
-  for (std::size_t b = 0; b < batches_.size(); ++b)
+/// Of a store the tables that the request was computed with before it, the last one first: a window may have passed
+/// its blocks since. Of a load the one that the request runs with next.
+std::vector<std::vector<block_id>> traffic_recorder::tables_of(const recorded_transfer& transfer,
+                                                               std::uint16_t group) const {
+  const bool is_load = transfer.direction == transfer_direction::load;
+  std::vector<std::vector<block_id>> tables;
+  for (std::size_t b = is_load ? transfer.num_batches_before : 0; b < batches_.size(); ++b)
     for (const auto& entry : batches_[b].entries) {
-      if (entry.request != transfer.request) continue;
-      if (transfer.direction == transfer_direction::store && b >= transfer.num_batches_before) return table;
-      table = entry.block_tables.at(0);
-      if (transfer.direction == transfer_direction::load && b >= transfer.num_batches_before) return table;
+      if (entry.request != transfer.request || (!is_load && b >= transfer.num_batches_before)) continue;
+      tables.insert(tables.begin(), entry.block_tables.at(group));
+      if (is_load) return tables;
     }
-  return transfer.direction == transfer_direction::store ? table : std::vector<block_id>{};
+  return tables;
 }
 
-ordinals traffic_recorder::ordinals_of(transfer_id id) const {
+ordinals traffic_recorder::ordinals_of(transfer_id id, std::uint16_t group) const {
   const auto& found = transfer(id);
-  const auto table = table_of(found);
+  const auto tables = tables_of(found, group);
   ordinals result;
-  for (auto block : found.blocks()) {
-    const auto at = std::find(table.begin(), table.end(), block);
-    if (at == table.end())
+  for (auto block : found.blocks(group)) {
+    const auto holds = [block](const auto& table) { return std::find(table.begin(), table.end(), block) != table.end(); };
+    const auto table = std::find_if(tables.begin(), tables.end(), holds);
+    if (table == tables.end())
       throw std::logic_error("block " + std::to_string(block.value) + " of transfer " + std::to_string(id.value) +
                              " is not in its request's block table");
-    result.push_back(static_cast<std::uint32_t>(at - table.begin()));
+    result.push_back(static_cast<std::uint32_t>(std::find(table->begin(), table->end(), block) - table->begin()));
   }
   return result;
 }
 
-ordinals traffic_recorder::ordinals_of(const std::vector<transfer_id>& ids) const {
+ordinals traffic_recorder::ordinals_of(const std::vector<transfer_id>& ids, std::uint16_t group) const {
   ordinals result;
   for (auto id : ids) {
-    const auto more = ordinals_of(id);
+    const auto more = ordinals_of(id, group);
     result.insert(result.end(), more.begin(), more.end());
   }
   std::sort(result.begin(), result.end());

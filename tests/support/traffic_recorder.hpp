@@ -25,8 +25,8 @@ struct recorded_transfer {
   std::vector<block_copy> copies;
   std::size_t num_batches_before = 0;  ///< batches that were sent before it
 
-  /// In sequence order.
-  std::vector<block_id> blocks() const;
+  /// Of one group, in sequence order.
+  std::vector<block_id> blocks(std::uint16_t group = 0) const;
 };
 
 class traffic_recorder {
@@ -44,9 +44,13 @@ class traffic_recorder {
   std::vector<transfer_id> loads_of(request_id request) const { return find(transfer_direction::load, request); }
 
   /// Of a load only once its request has been computed after it.
-  ordinals ordinals_of(transfer_id id) const;
-  ordinals stored_ordinals(request_id request) const { return ordinals_of(stores_of(request)); }
-  ordinals loaded_ordinals(request_id request) const { return ordinals_of(loads_of(request)); }
+  ordinals ordinals_of(transfer_id id, std::uint16_t group = 0) const;
+  ordinals stored_ordinals(request_id request, std::uint16_t group = 0) const {
+    return ordinals_of(stores_of(request), group);
+  }
+  ordinals loaded_ordinals(request_id request, std::uint16_t group = 0) const {
+    return ordinals_of(loads_of(request), group);
+  }
 
   const std::vector<step_batch>& batches() const { return batches_; }
   std::vector<batch_entry> entries_of(request_id request) const;
@@ -56,8 +60,8 @@ class traffic_recorder {
 
  private:
   std::vector<transfer_id> find(transfer_direction direction, request_id request) const;
-  ordinals ordinals_of(const std::vector<transfer_id>& ids) const;
-  std::vector<block_id> table_of(const recorded_transfer& transfer) const;
+  ordinals ordinals_of(const std::vector<transfer_id>& ids, std::uint16_t group) const;
+  std::vector<std::vector<block_id>> tables_of(const recorded_transfer& transfer, std::uint16_t group) const;
 
   std::map<transfer_id, recorded_transfer> transfers_;
   std::vector<step_batch> batches_;

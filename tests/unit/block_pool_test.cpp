@@ -210,7 +210,7 @@ TEST(block_pool, allocation_sharing_and_free_order_of_requests) {
   engine.submit(101, with_tail(2000, 5));
   const auto second = engine.run_step();
   ASSERT_EQ(second.admissions.size(), 1U);
-  EXPECT_EQ(unit::values(second.admissions[0].device_blocks), (list{1, 2, 3}));
+  EXPECT_EQ(unit::values(second.admissions[0].tables.at(0).shared), (list{1, 2, 3}));
   EXPECT_EQ(second.admissions[0].num_computed_tokens, 48U);
   EXPECT_EQ(engine.table(101), (list{1, 2, 3, 5}));
   for (std::uint32_t b = 1; b <= 3; ++b) EXPECT_EQ(pool.num_references({b}), 2U);
@@ -246,7 +246,7 @@ TEST(block_pool, hit_blocks_are_protected_from_the_same_requests_allocation) {
   engine.submit(102, both);
   const auto plan = engine.run_step();
   ASSERT_EQ(plan.admissions.size(), 1U);
-  EXPECT_EQ(unit::values(plan.admissions[0].device_blocks), (list{1}));
+  EXPECT_EQ(unit::values(plan.admissions[0].tables.at(0).shared), (list{1}));
   EXPECT_EQ(plan.admissions[0].num_computed_tokens, 16U);
   EXPECT_EQ(engine.table(102), (list{1, 2}));
   EXPECT_EQ(engine.state.totals.device_evictions, 1U);

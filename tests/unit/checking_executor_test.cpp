@@ -60,7 +60,7 @@ struct checking_executor_test : testing::Test {
 
   std::vector<sampled_token> run(const step_batch& batch) {
     std::vector<sampled_token> sampled;
-    EXPECT_TRUE(executor.enqueue(batch, stream, sampled));
+    EXPECT_TRUE(executor.enqueue(batch, {}, stream, sampled));
     return sampled;
   }
 
@@ -207,14 +207,14 @@ TEST_F(checking_executor_test, bad_tables_and_tokens_are_named) {
   step(1, {0}, 0, {5});
   step(2, {num_blocks}, 0, {5});
   step(3, {1}, 0, {5, 6, 7, 8, 9});
-  step(4, {2}, 0, {-1});
+  step(4, {2}, 0, {-2});
   step(5, {1}, 8, {5});
   const auto found = executor.violations();
   ASSERT_GE(found.size(), 5u);
   EXPECT_NE(found[0].find("request 1 position 0 block 0: the null block"), std::string::npos);
   EXPECT_NE(found[1].find("request 2 position 0 block 64"), std::string::npos);
   EXPECT_NE(found[2].find("request 3 position 4: the block table does not cover it"), std::string::npos);
-  EXPECT_NE(found[3].find("request 4 position 0: no such token: -1"), std::string::npos);
+  EXPECT_NE(found[3].find("request 4 position 0: no such token: -2"), std::string::npos);
 }
 
 TEST_F(checking_executor_test, scripts_force_tokens_here_and_in_the_reference) {

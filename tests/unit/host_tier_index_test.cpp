@@ -13,18 +13,27 @@ using verdicts = std::vector<lookup_verdict>;
 
 const offered refused{true, {}, {}, {}};
 
+tier_reset_outcome dropped(std::uint64_t num_chunks) { return {tier_reset_outcome::verdict::reset, num_chunks}; }
+
 /// LRU, and how often it was asked for victims.
 class counting_policy final : public eviction_policy {
  public:
   counting_policy(std::uint32_t num_slots, int& num_asked)
       : policy_(make_lru_policy(num_slots)), num_asked_(num_asked) {}
-  void insert(slot_id slot) override { policy_->insert(slot); }
-  void remove(slot_id slot) override { policy_->remove(slot); }
+  void insert(slot_id slot, const chunk_key& key) override { policy_->insert(slot, key); }
+  void ready(slot_id slot) override { policy_->ready(slot); }
+  void pin(slot_id slot) override { policy_->pin(slot); }
+  void unpin(slot_id slot) override { policy_->unpin(slot); }
   void touch(slot_id slot) override { policy_->touch(slot); }
+  void touch_absent(const chunk_key& key) override { policy_->touch_absent(key); }
+  void evict(slot_id slot) override { policy_->evict(slot); }
+  void forget(slot_id slot) override { policy_->forget(slot); }
+  void reset() override { policy_->reset(); }
   std::size_t num_evictable() const override { return policy_->num_evictable(); }
-  std::vector<slot_id> victims(std::size_t count, const std::function<bool(slot_id)>& is_spared) const override {
+  std::vector<slot_id> victims(std::span<const chunk_key> incoming, std::size_t count,
+                               const std::function<bool(slot_id)>& is_spared) const override {
     ++num_asked_;
-    return policy_->victims(count, is_spared);
+    return policy_->victims(incoming, count, is_spared);
   }
 
  private:
@@ -39,7 +48,7 @@ TEST(host_tier_index, forgets_everything) {
   EXPECT_EQ(tier.offer({2, 3, 4}).slots, (numbers{1, 2, 3}));
   tier.complete({2, 3, 4}, false);
   EXPECT_EQ(tier.counts(), (slot_counts{3, 0, 1, 0, 0}));
-  EXPECT_EQ(tier.index.reset(), 1U);
+  EXPECT_EQ(tier.index.reset(), dropped(1));
   EXPECT_EQ(tier.index.num_evictable(), 0U);
   EXPECT_EQ(tier.lookup({1, 2, 3, 4}), (verdicts{miss, miss, miss, miss}));
   EXPECT_EQ(tier.counts(), (slot_counts{4, 0, 0, 0, 0}));
@@ -136,9 +145,16 @@ TEST(host_tier_index, two_loads_of_one_chunk_pin_it_until_the_second_ends) {
   EXPECT_EQ(tier.counts().pinned, 0U);
 }
 
+struct any_policy : ::testing::TestWithParam<eviction_policy_kind> {
+  host_tier tier{4, make_eviction_policy(GetParam(), 4)};
+};
+
+INSTANTIATE_TEST_SUITE_P(host_tier_index, any_policy,
+                         ::testing::Values(eviction_policy_kind::lru, eviction_policy_kind::arc),
+                         [](const auto& kind) { return kind.param == eviction_policy_kind::lru ? "lru" : "arc"; });
+
 // Guards: hazard EVICT-05, a chunk that is skipped as present is no victim of the same offer.
-TEST(host_tier_index, chunks_of_an_offer_are_not_its_victims) {
-  host_tier tier(4);
+TEST_P(any_policy, chunks_of_an_offer_are_not_its_victims) {
   tier.store({2, 1, 13, 14});
   EXPECT_EQ(tier.offer({2, 3, 4, 5}), (offered{false, {3, 4, 5}, {3, 2, 1}, {1, 13, 14}}));
   EXPECT_EQ(tier.lookup({2, 3, 4, 5}), (verdicts{hit, pending, pending, pending}));
@@ -146,8 +162,7 @@ TEST(host_tier_index, chunks_of_an_offer_are_not_its_victims) {
 }
 
 // Guards: hazard EVICT-05, where the offer's own chunks are the only victims left it is refused and changes nothing.
-TEST(host_tier_index, an_offer_that_would_need_its_own_chunks_is_refused_whole) {
-  host_tier tier(4);
+TEST_P(any_policy, an_offer_that_would_need_its_own_chunks_is_refused_whole) {
   tier.store({2, 1, 13, 14});
   const auto pinned = tier.pin({13});
   EXPECT_EQ(tier.offer({2, 3, 4, 5}), refused);
@@ -229,7 +244,7 @@ TEST(host_tier_index, reset_drains_slots_in_use) {
   tier.store({1, 2});
   const auto pinned = tier.pin({1});
   tier.offer({3});
-  EXPECT_EQ(tier.index.reset(), 3U);
+  EXPECT_EQ(tier.index.reset(), dropped(3));
   EXPECT_EQ(tier.lookup({1, 2, 3}), (verdicts{miss, miss, miss}));
   EXPECT_EQ(tier.counts(), (slot_counts{2, 0, 0, 2, 2}));
   EXPECT_EQ(tier.offer({1}), (offered{false, {1}, {3}, {}}));
@@ -238,7 +253,7 @@ TEST(host_tier_index, reset_drains_slots_in_use) {
   EXPECT_EQ(tier.lookup({1, 3}), (verdicts{pending, miss}));
   tier.complete({1});
   EXPECT_EQ(tier.counts(), (slot_counts{3, 0, 1, 0, 0}));
-  EXPECT_EQ(tier.index.reset(), 1U);
+  EXPECT_EQ(tier.index.reset(), dropped(1));
 }
 
 // Guards: touching pinned, pending and absent chunks is no use of an idle slot.

@@ -38,7 +38,7 @@ constexpr std::size_t num_fields() {
 template <class T>
 auto fields(const T& x) {
   constexpr auto count = num_fields<T>();
-  static_assert(count <= 9);
+  static_assert(count <= 10);
   if constexpr (count == 0) {
     return std::tie();
   } else if constexpr (count == 1) {
@@ -65,9 +65,12 @@ auto fields(const T& x) {
   } else if constexpr (count == 8) {
     const auto& [a, b, c, d, e, f, g, h] = x;
     return std::tie(a, b, c, d, e, f, g, h);
-  } else {
+  } else if constexpr (count == 9) {
     const auto& [a, b, c, d, e, f, g, h, i] = x;
     return std::tie(a, b, c, d, e, f, g, h, i);
+  } else {
+    const auto& [a, b, c, d, e, f, g, h, i, j] = x;
+    return std::tie(a, b, c, d, e, f, g, h, i, j);
   }
 }
 

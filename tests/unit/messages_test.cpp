@@ -62,13 +62,13 @@ void expect_message(const T& value) {
   EXPECT_TRUE(unit::same(copy.template get_as<T>(0), value));
 }
 
-const block_copy copy_of_blocks{{3}, 1, {4}, 2};
-const transfer_job job{{5}, {6}, {copy_of_blocks, {{7}, 0, {8}, 1}}};
+const block_copy copy_of_blocks{{3}, 1, {4}, 2, {9}};
+const transfer_job job{{5}, {copy_of_blocks, {{7}, 0, {8}, 1, {1}}}};
 const sampling_params sampling{0.75, 0xFFFFFFFFFFFFFFFFU};
 const request_usage usage{1, 2, 3, 4, 5};
-const request_params params{{11}, {1, -2, 3}, 99, sampling, true, "salt"};
-const batch_entry entry{{12}, {13}, 14, {15, 16}, {{{17}, {18}}, {{19}}}, true, 20, sampling};
-const cache_reset_report cache_report{"host", true, 1, 2, {{3}, {4}}, 5, 6};
+const request_params params{{11}, {1, -2, 3}, 99, sampling, true, "salt", -7, 8, 9, false};
+const batch_entry entry{{12}, {13}, 14, {15, 16}, 21, {{{17}, {18}}, {{19}}}, true, 20, sampling};
+const cache_reset_report cache_report{"host", true, 1, 2, {{3}, {4}}, 5, 6, true};
 const block_counts blocks{1, 2, 3, 4};
 const slot_counts slots{1, 2, 3, 4, 5};
 
@@ -81,14 +81,14 @@ engine_totals make_totals() {
 engine_snapshot make_snapshot() {
   const request_snapshot request{{1}, request_phase::running, waiting_reason::no_blocks, {2}, 3, 4, 5, {{6}}, 7};
   const transfer_snapshot transfer{{1}, transfer_direction::load, {2}, {3}, 4, 5, true};
-  return {{9}, false, true, {request}, {transfer}, blocks, slots, make_totals()};
+  return {{9}, false, true, control_state::pausing, {request}, {transfer}, blocks, slots, make_totals()};
 }
 
 // Guards: the parts that messages are made of.
 TEST(messages, value_types_survive_serialisation) {
   expect_round_trip(copy_of_blocks);
   expect_round_trip(job);
-  expect_round_trip(transfer_outcome{{1}, transfer_result::stale, 2, std::chrono::nanoseconds{-3}});
+  expect_round_trip(transfer_outcome{{1}, transfer_result::stale, 2, std::chrono::nanoseconds{-3}, true});
   expect_round_trip(pending_transfer{{1}, transfer_direction::load, {2}});
   expect_round_trip(sampling);
   expect_round_trip(params);
@@ -115,7 +115,7 @@ TEST(messages, enumerators_survive_serialisation) {
     EXPECT_EQ(round_trip(step_failed{{1}, static_cast<errc>(i), {}}).code, static_cast<errc>(i));
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(round_trip(finish_request{{1}, static_cast<finish_reason>(i), 0}).reason, static_cast<finish_reason>(i));
-    EXPECT_EQ(round_trip(transfer_outcome{{1}, static_cast<transfer_result>(i), 0, {}}).result,
+    EXPECT_EQ(round_trip(transfer_outcome{{1}, static_cast<transfer_result>(i), 0, {}, false}).result,
               static_cast<transfer_result>(i));
   }
 }
@@ -131,7 +131,12 @@ TEST(messages, commands_and_answers_survive_serialisation) {
   expect_message(submit_request{params});
   expect_message(abort_request{{1}});
   expect_message(finish_request{{1}, finish_reason::error, 2});
-  expect_message(reset_prefix_cache{true, true});
+  expect_message(reset_prefix_cache{true, true, false, std::chrono::nanoseconds{5}});
+  expect_message(pause_engine{pause_mode::keep, false, false, std::chrono::nanoseconds{5}});
+  expect_message(resume_engine{});
+  expect_message(sleep_engine{2, pause_mode::wait, false, std::chrono::nanoseconds{5}});
+  expect_message(wake_engine{false, false});
+  expect_message(control_report{control_outcome::refused, {cache_report}, "text"});
   expect_message(reset_report{true, {cache_report, cache_report}});
   expect_message(snapshot_query{});
   expect_message(make_snapshot());
@@ -159,6 +164,8 @@ TEST(messages, step_messages_survive_serialisation) {
   expect_message(step_enqueued{{1}});
   expect_message(step_result{{1}, {{{2}, {3}, 4}}});
   expect_message(step_failed{{1}, errc::device_failed, "text"});
+  expect_message(change_memory{true, true, true});
+  expect_message(memory_changed{errc::device_failed, "text"});
   expect_message(transfers_settled{transfer_direction::store, {{{1}, transfer_result::failed, 2, {}}}});
 }
 

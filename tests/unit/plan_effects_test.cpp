@@ -46,7 +46,7 @@ TEST(plan_effects, a_hit_on_a_fenced_block_is_no_reuse) {
   engine.compute_and_end(1, tokens_from(0, 8), false);
   engine.submit(2, tokens_from(0, 9));
   const auto plan = engine.run_step();
-  EXPECT_EQ(unit::values(plan.admissions.at(0).device_blocks), (blocks{1, 2}));
+  EXPECT_EQ(unit::values(plan.admissions.at(0).tables.at(0).shared), (blocks{1, 2}));
   EXPECT_TRUE(plan.reused_stores.empty());
 }
 
@@ -68,7 +68,7 @@ TEST(plan_effects, own_stores_hold_an_admission) {
   engine.submit(2, tokens_from(1000, 3));
   engine.run_step();
   EXPECT_EQ(engine.stores.size(), 1U);
-  preempt(engine.state, *engine.state.requests.find(request_id{1}), preemption_cause::reset);
+  preempt(engine.state, *engine.state.requests.find(request_id{1}), preemption_cause::reset, false);
   const auto pending = pending_of_preempted(engine.state);
   ASSERT_EQ(pending.size(), 1U);
   EXPECT_EQ(pending[0].id, engine.stores[0].id);
@@ -89,14 +89,14 @@ TEST(plan_effects, requests_join_a_load) {
   engine.submit(3, tokens_from(0, 13));
   const auto plan = engine.plan();
   ASSERT_EQ(plan.admissions.size(), 2U);
-  EXPECT_EQ(unit::values(plan.admissions[0].load->blocks), (blocks{4, 5}));
-  EXPECT_EQ(unit::values(plan.admissions[1].joined_blocks), (blocks{4, 5}));
+  EXPECT_EQ(unit::values(plan.admissions[0].load->parts.at(0).blocks), (blocks{4, 5}));
+  EXPECT_EQ(unit::values(plan.admissions[1].tables.at(0).shared), (blocks{4, 5}));
   EXPECT_EQ(plan.admissions[1].joined_loads, std::vector<transfer_id>{plan.admissions[0].load->id});
-  EXPECT_EQ(unit::values(plan.admissions[1].load->blocks), (blocks{6}));
+  EXPECT_EQ(unit::values(plan.admissions[1].load->parts.at(0).blocks), (blocks{6}));
   engine.run(plan);
   engine.submit(4, tokens_from(0, 9));
   const auto later = engine.run_step();
-  EXPECT_EQ(unit::values(later.admissions.at(0).joined_blocks), (blocks{4, 5}));
+  EXPECT_EQ(unit::values(later.admissions.at(0).tables.at(0).shared), (blocks{4, 5}));
   EXPECT_EQ(engine.state.pool.num_references({4}), 4U);  // three waiters and the load itself
 }
 
@@ -110,18 +110,18 @@ TEST(plan_effects, nobody_joins_the_block_that_is_recomputed) {
   const auto plan = engine.plan();
   ASSERT_EQ(plan.admissions.size(), 2U);
   EXPECT_EQ(plan.admissions[0].num_computed_tokens, 7U);
-  EXPECT_TRUE(plan.admissions[0].load->recomputes_last_block);
-  const auto& loaded = plan.admissions[0].load->blocks;
+  const auto& loaded = plan.admissions[0].load->parts.at(0).blocks;
   ASSERT_EQ(loaded.size(), 2U);
-  EXPECT_EQ(plan.admissions[1].joined_blocks, std::vector<block_id>{loaded[0]});
+  EXPECT_EQ(plan.admissions[1].tables.at(0).shared, std::vector<block_id>{loaded[0]});
   ASSERT_TRUE(plan.admissions[1].load.has_value());
-  EXPECT_EQ(plan.admissions[1].load->first_block, 1U);
-  EXPECT_FALSE(plan.admissions[1].load->recomputes_last_block);
-  EXPECT_NE(plan.admissions[1].load->blocks.at(0), loaded[1]);
+  EXPECT_EQ(plan.admissions[1].load->parts.at(0).first_block, 1U);
+  EXPECT_NE(plan.admissions[1].load->parts.at(0).blocks.at(0), loaded[1]);
   const auto loads = engine.run(plan);
+  EXPECT_EQ(engine.state.ledger.find(loads.at(0).id)->private_blocks, std::vector<std::size_t>{1});
+  EXPECT_TRUE(engine.state.ledger.find(loads.at(1).id)->private_blocks.empty());
   engine.submit(4, tokens_from(0, 13));
-  EXPECT_EQ(engine.plan().admissions.at(0).joined_blocks,
-            (std::vector<block_id>{loaded[0], plan.admissions[1].load->blocks[0]}));
+  EXPECT_EQ(engine.plan().admissions.at(0).tables.at(0).shared,
+            (std::vector<block_id>{loaded[0], plan.admissions[1].load->parts.at(0).blocks[0]}));
   engine.settle(transfer_direction::load, loads.at(0).id);
   EXPECT_TRUE(engine.state.pool.is_indexed(loaded[0]));
   EXPECT_FALSE(engine.state.pool.is_indexed(loaded[1]));
@@ -133,7 +133,7 @@ TEST(plan_effects, a_full_device_hit_leaves_its_last_block_to_compute) {
   engine.compute_and_end(1, tokens_from(0, 8));
   engine.submit(2, tokens_from(0, 8));
   const auto plan = engine.run_step();
-  EXPECT_EQ(unit::values(plan.admissions.at(0).device_blocks), (blocks{1}));
+  EXPECT_EQ(unit::values(plan.admissions.at(0).tables.at(0).shared), (blocks{1}));
   EXPECT_FALSE(plan.admissions[0].is_loading());
   EXPECT_EQ(plan.admissions[0].num_computed_tokens, 4U);
   EXPECT_EQ(plan.entries.at(0).num_tokens, 4U);

@@ -74,6 +74,10 @@ TEST(replay_completion, asks_for_tokens_usage_and_a_stream) {
   EXPECT_TRUE(body.at("ignore_eos").get<bool>());
   EXPECT_TRUE(body.at("return_token_ids").get<bool>());
   EXPECT_TRUE(body.at("stream_options").at("include_usage").get<bool>());
+  EXPECT_FALSE(body.contains("kv_transfer_params"));
+  auto limited = three_tokens();
+  limited.max_offload_tokens = 16;
+  EXPECT_EQ(nlohmann::json::parse(to_json(limited)).at("kv_transfer_params").at("max_offload_tokens"), 16);
 }
 
 // Prompts must stay what they are on every platform: a seed is how a failure is repeated.

@@ -37,7 +37,7 @@ ids active(const request_table& table) {
 
 // Guards: what a submitted request starts from.
 TEST(request_table, a_new_request_waits_in_its_first_attempt) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   const auto& request = add(table, 7);
   EXPECT_EQ(request.phase, request_phase::waiting);
   EXPECT_EQ(request.reason, waiting_reason::queued);
@@ -53,7 +53,7 @@ TEST(request_table, a_new_request_waits_in_its_first_attempt) {
 
 // Guards: first come, first served, by arrival and not by id.
 TEST(request_table, new_requests_wait_in_arrival_order) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {9U, 4U, 6U}) add(table, id);
   EXPECT_EQ(waiting(table), (ids{9, 4, 6}));
   EXPECT_EQ(table.num_waiting(), 3U);
@@ -61,7 +61,7 @@ TEST(request_table, new_requests_wait_in_arrival_order) {
 
 // Guards: active requests stand oldest first, whatever the order of their admission.
 TEST(request_table, active_requests_stand_oldest_first) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {9U, 4U, 6U}) add(table, id);
   apply(table, 6, admit_running);
   apply(table, 9, admit_loading);
@@ -75,7 +75,7 @@ TEST(request_table, active_requests_stand_oldest_first) {
 
 // Guards: preempted requests are admitted first, in arrival order and not in the order of preemption.
 TEST(request_table, preempted_requests_stand_at_the_front_in_arrival_order) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {1U, 2U, 3U, 4U}) add(table, id);
   for (const auto id : {1U, 2U, 3U}) apply(table, id, admit_running);
   apply(table, 3, preempt);
@@ -88,7 +88,7 @@ TEST(request_table, preempted_requests_stand_at_the_front_in_arrival_order) {
 
 // Guards: a younger preempted request stands before an older one that never ran.
 TEST(request_table, a_preempted_request_overtakes_one_that_never_ran) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {1U, 2U}) add(table, id);
   apply(table, 2, admit_running);
   apply(table, 2, preempt);
@@ -97,7 +97,7 @@ TEST(request_table, a_preempted_request_overtakes_one_that_never_ran) {
 
 // Guards: results of an older attempt are told apart; a withdrawn admission is no attempt.
 TEST(request_table, attempts_grow_with_preemptions_and_lost_loads_only) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   auto& request = add(table, 1);
   apply(table, 1, admit_running);
   apply(table, 1, withdraw);
@@ -112,7 +112,7 @@ TEST(request_table, attempts_grow_with_preemptions_and_lost_loads_only) {
 
 // Guards: a request whose plan was withdrawn takes its old place.
 TEST(request_table, a_withdrawn_request_takes_its_old_place) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {1U, 2U, 3U}) add(table, id);
   apply(table, 2, admit_running);
   apply(table, 2, withdraw);
@@ -121,7 +121,7 @@ TEST(request_table, a_withdrawn_request_takes_its_old_place) {
 
 // Guards: the snapshot's reason follows the phase.
 TEST(request_table, the_reason_follows_the_phase) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   auto& request = add(table, 1);
   apply(table, 1, admit_loading);
   EXPECT_EQ(request.reason, waiting_reason::load_in_flight);
@@ -133,7 +133,7 @@ TEST(request_table, the_reason_follows_the_phase) {
 
 // Guards: loading requests are counted apart from running ones.
 TEST(request_table, counts_loading_requests) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {1U, 2U, 3U}) add(table, id);
   apply(table, 1, admit_loading);
   apply(table, 2, admit_loading);
@@ -146,7 +146,7 @@ TEST(request_table, counts_loading_requests) {
 
 // Guards: the scan of waiting requests ends where the planner says so.
 TEST(request_table, the_scan_ends_when_told) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {1U, 2U, 3U}) add(table, id);
   ids seen;
   table.for_each_waiting([&](const request_record& request) {
@@ -158,7 +158,7 @@ TEST(request_table, the_scan_ends_when_told) {
 
 // Guards: a request can end in every phase, and leaves every queue.
 TEST(request_table, finished_requests_leave_nothing) {
-  request_table table;
+  request_table table{scheduling_policy::fcfs};
   for (const auto id : {1U, 2U, 3U}) add(table, id);
   apply(table, 2, admit_loading);
   apply(table, 3, admit_running);

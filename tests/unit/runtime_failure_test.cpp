@@ -6,6 +6,8 @@
 #include <atomic>
 #include <stdexcept>
 
+#include <sluice/gpu/manual/manual_device.hpp>
+
 #include <support/live_runtime.hpp>
 
 namespace sluice::testing {
@@ -13,19 +15,33 @@ namespace {
 
 using std::chrono::milliseconds;
 
-enum class fault : std::uint8_t { none, throws_in_handler, throws_on_stream, returns_error, samples_too_little };
+enum class fault : std::uint8_t {
+  none,
+  throws_in_handler,
+  throws_when_told,  ///< blocks its actor until it is told throws_in_handler
+  throws_on_stream,
+  returns_error,
+  samples_too_little,
+};
 
 /// The tiny model, until it is told to fail.
 class faulty_model final : public model_executor {
  public:
   explicit faulty_model(std::shared_ptr<std::atomic<fault>> next) : next_(std::move(next)) {}
+  ~faulty_model() override { ++num_destroyed; }
+
+  static inline std::atomic<int> num_destroyed = 0;
 
   model_info info() const override { return tiny_->info(); }
   kv_spec kv(std::uint32_t block_size) const override { return tiny_->kv(block_size); }
   void bind(const kv_memory& memory) override { tiny_->bind(memory); }
-  gpu::status enqueue(const step_batch& batch, gpu::stream& compute, std::vector<sampled_token>& sampled) override {
+  gpu::status enqueue(const step_batch& batch, const std::vector<sampled_token>& previous, gpu::stream& compute,
+                      std::vector<sampled_token>& sampled) override {
     switch (next_->exchange(fault::none)) {
-      case fault::none: return tiny_->enqueue(batch, compute, sampled);
+      case fault::none: return tiny_->enqueue(batch, previous, compute, sampled);
+      case fault::throws_when_told:
+        while (next_->load() != fault::throws_in_handler) std::this_thread::sleep_for(milliseconds{1});
+        [[fallthrough]];
       case fault::throws_in_handler: throw std::runtime_error("the model is broken");
       case fault::throws_on_stream:
         return compute.enqueue_function([] { throw std::runtime_error("the kernel is broken"); });
@@ -44,11 +60,19 @@ struct runtime_failure : ::testing::Test {
   std::shared_ptr<std::atomic<fault>> next = std::make_shared<std::atomic<fault>>(fault::none);
   std::unique_ptr<runtime> engine;
 
-  runtime_failure() {
-    const live_options options;
-    engine = runtime::start(options.engine, make_host_device(), std::make_unique<faulty_model>(next),
+  runtime_failure() { restart({}, make_host_device()); }
+
+  void restart(const live_options& options, std::unique_ptr<gpu::device> device) {
+    engine.reset();
+    engine = runtime::start(options.engine, std::move(device), std::make_unique<faulty_model>(next),
                             make_byte_tokenizer())
                  .value();
+  }
+
+  static live_options small_tier() {
+    live_options options;
+    options.engine.host_tier_bytes = 4ULL << 20;
+    return options;
   }
 
   /// A request that is decoding when the fault strikes.
@@ -108,6 +132,53 @@ TEST_F(runtime_failure, the_death_of_an_actor_ends_the_engine) {
   const auto stopped = engine->stop(milliseconds{100});
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, errc::engine_failed);
+}
+
+// Guards: a question that the scheduler holds for the end of a step is answered when that step's actor dies.
+TEST_F(runtime_failure, questions_end_with_the_engine) {
+  live_options options;
+  options.engine.num_actor_threads = 2;
+  restart(options, make_host_device());
+  const auto client = submit_to(*engine, greedy_request("Once upon a time", 1000));
+  ASSERT_TRUE(client->wait_for_tokens(3));
+  next->store(fault::throws_when_told);
+  while (next->load() != fault::none) std::this_thread::sleep_for(milliseconds{1});
+  std::promise<reset_report> queued;
+  engine->reset_prefix_cache({}, [&](const reset_report& report) { queued.set_value(report); });
+  snapshot_of(*engine);  // the reset has arrived before it
+  auto answer = queued.get_future();
+  EXPECT_EQ(answer.wait_for(milliseconds{0}), std::future_status::timeout);
+  next->store(fault::throws_in_handler);
+  ASSERT_EQ(answer.wait_for(std::chrono::seconds{20}), std::future_status::ready);
+  EXPECT_TRUE(answer.get().caches.empty());
+  EXPECT_TRUE(reset_and_wait(*engine, {}).caches.empty()) << "later ones too";
+  EXPECT_EQ(client->wait_for_end().failure.code, errc::engine_failed);
+}
+
+// Guards: the memory under a copy that does not end is not given back, also when nobody is left to ask about it.
+TEST_F(runtime_failure, stop_leaves_memory_under_a_stuck_copy_alone) {
+  auto held = std::make_unique<gpu::manual::manual_device>();
+  auto* device = held.get();
+  device->set_inline("compute");
+  restart(small_tier(), std::move(held));
+  fail_a_request(fault::throws_in_handler);
+  const auto num_models = faulty_model::num_destroyed.load();
+  ASSERT_FALSE(device->outstanding("store").empty());
+  const auto stopped = engine->stop(milliseconds{0});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, errc::engine_failed);
+  EXPECT_EQ(faulty_model::num_destroyed, num_models);
+  EXPECT_GT(device->run_everything(), 0U) << "the device lives on";
+  EXPECT_EQ(device->num_premature_releases(), 0U);
+}
+
+// Guards: copies that do end are waited for, and everything is freed after them.
+TEST_F(runtime_failure, stop_waits_for_copies_of_a_failed_engine) {
+  restart(small_tier(), make_host_device({0, 0, milliseconds{200}}));
+  fail_a_request(fault::throws_in_handler);
+  const auto num_models = faulty_model::num_destroyed.load();
+  EXPECT_FALSE(engine->stop(milliseconds{0}));
+  EXPECT_EQ(faulty_model::num_destroyed, num_models + 1);
 }
 
 }  // namespace

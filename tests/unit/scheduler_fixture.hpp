@@ -46,6 +46,12 @@ inline std::vector<std::uint64_t> values(const std::vector<request_id>& requests
   return found;
 }
 
+inline std::vector<std::uint64_t> values(const std::vector<planned_preemption>& victims) {
+  std::vector<std::uint64_t> found;
+  for (const auto& victim : victims) found.push_back(victim.request.value);
+  return found;
+}
+
 /// The free list, first to be handed out first.
 inline std::vector<std::uint32_t> free_list(const block_pool& pool) {
   std::vector<std::uint32_t> found;
@@ -70,12 +76,13 @@ inline std::string to_text(const step_plan& plan) {
     for (const auto id : ids) number(id.value);
     text += " ]";
   };
-  if (!plan.preempted.empty()) list("preempted", plan.preempted), text += "\n";
+  for (const auto& victim : plan.preempted) text += " preempted", number(victim.request.value), text += "\n";
   for (const auto& failure : plan.failures) text += " failure", number(failure.request.value), text += "\n";
   for (const auto& admission : plan.admissions) {
     text += " admission", number(admission.request.value);
-    list("device", admission.device_blocks), list("joined", admission.joined_blocks);
-    if (admission.load) list("load", admission.load->blocks);
+    for (const auto& table : admission.tables) list("shared", table.shared);
+    if (admission.load)
+      for (const auto& part : admission.load->parts) list("load", part.blocks);
     text += " computed", number(admission.num_computed_tokens), text += "\n";
   }
   for (const auto& entry : plan.entries) {
@@ -134,7 +141,7 @@ class scheduler_fixture {
   void abort(std::uint64_t id) { end_request(state, {id}, finish_reason::abort); }
 
   void settle(transfer_direction direction, transfer_id id, transfer_result result = transfer_result::ok) {
-    EXPECT_EQ(settle_transfers(state, {direction, {{id, result, 0, {}}}}), 0U);
+    EXPECT_EQ(settle_transfers(state, {direction, {{id, result, 0, {}, false}}}), 0U);
   }
   void settle_stores() {
     for (const auto& store : stores) settle(transfer_direction::store, store.id);
@@ -162,6 +169,7 @@ class scheduler_fixture {
     config.max_model_len = 100000;
     config.max_num_seqs = options.max_num_seqs;
     config.max_num_batched_tokens = options.max_num_batched_tokens;
+    config.async_scheduling = false;
     return config;
   }
 };

@@ -53,7 +53,8 @@ TEST_F(serve_completion, answers_in_the_openai_shape) {
 TEST_F(serve_completion, every_field_reaches_the_runtime) {
   loopback_client client{port};
   client.send(post("/v1/completions", R"({"model":"tiny","prompt":[7,8,9],"max_tokens":5,"temperature":0.5,"seed":-3,
-      "stream":false,"ignore_eos":true,"stop":["a","bc"],"cache_salt":"s","request_id":"me","return_token_ids":true})"));
+      "stream":false,"ignore_eos":true,"stop":["a","bc"],"cache_salt":"s","request_id":"me","return_token_ids":true,
+      "priority":-7,"kv_transfer_params":{"max_offload_tokens":0,"max_load_tokens":32}})"));
   const auto asked = engine.next_submission();
   EXPECT_EQ(asked.request.prompt, (std::vector<token_id>{7, 8, 9}));
   EXPECT_EQ(asked.request.sampling.temperature, 0.5);
@@ -62,6 +63,9 @@ TEST_F(serve_completion, every_field_reaches_the_runtime) {
   EXPECT_EQ(asked.request.stop, (std::vector<std::string>{"a", "bc"}));
   EXPECT_EQ(asked.request.cache_salt, "s");
   EXPECT_EQ(asked.request.label, "me");
+  EXPECT_EQ(asked.request.priority, -7);
+  EXPECT_EQ(asked.request.max_offload_tokens, 0u);
+  EXPECT_EQ(asked.request.max_load_tokens, 32u);
   asked.say("x", {1, 2});
   asked.say("", {3, 4});  // overshoot of a stop string is not counted
   asked.finish(finish_reason::stop, usage);
@@ -77,6 +81,10 @@ TEST_F(serve_completion, defaults_are_those_of_the_api) {
   EXPECT_EQ(first.request.max_tokens, 16u);
   EXPECT_EQ(first.request.sampling.temperature, 1.0);
   EXPECT_FALSE(first.request.ignore_eos);
+  EXPECT_EQ(first.request.priority, 0);
+  EXPECT_EQ(first.request.max_offload_tokens, std::nullopt);
+  EXPECT_EQ(first.request.max_load_tokens, std::nullopt);
+  EXPECT_TRUE(first.request.read_prefix_cache);
   first.finish(finish_reason::stop);
   EXPECT_EQ(client.read_answer().status, 200);
   client.send(post("/v1/completions", json{{"prompt", std::string(127, 'x')}}.dump()));

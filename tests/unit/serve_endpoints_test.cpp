@@ -98,6 +98,7 @@ TEST_F(serve_endpoints, an_engine_that_does_not_answer_is_a_503) {
 TEST_F(serve_endpoints, debug_state_is_the_snapshot) {
   start();
   engine.state_now.last_step = step_id{42};
+  engine.state_now.control = control_state::pausing;
   engine.state_now.requests = {{request_id{3},
                                 request_phase::loading,
                                 waiting_reason::load_in_flight,
@@ -112,6 +113,7 @@ TEST_F(serve_endpoints, debug_state_is_the_snapshot) {
   engine.state_now.totals.boundary_excluded_loads = 6;
   const auto state = ask(get("/debug/state")).json();
   EXPECT_EQ(state["last_step"], 42);
+  EXPECT_EQ(state["control"], "pausing");
   EXPECT_EQ(state["requests"][0]["phase"], "loading");
   EXPECT_EQ(state["requests"][0]["reason"], "load_in_flight");
   EXPECT_EQ(state["requests"][0]["loads"], json::parse("[5]"));

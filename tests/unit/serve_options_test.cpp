@@ -38,6 +38,13 @@ TEST(serve_options, defaults_are_those_of_the_contract) {
   EXPECT_EQ(options.engine.max_num_batched_tokens, 2048u);
   EXPECT_EQ(options.engine.max_queued_requests, 1024u);
   EXPECT_TRUE(options.engine.enable_prefix_caching);
+  EXPECT_TRUE(options.engine.async_scheduling);
+  EXPECT_TRUE(options.engine.preemption_offload);
+  EXPECT_FALSE(options.engine.offload_prompt_only);
+  EXPECT_FALSE(options.engine.refuse_while_asleep);
+  EXPECT_EQ(options.engine.store_threshold, 0u);
+  EXPECT_EQ(options.engine.scheduling, scheduling_policy::fcfs);
+  EXPECT_EQ(options.engine.eviction_policy, eviction_policy_kind::lru);
   EXPECT_EQ(options.shutdown_timeout, std::chrono::seconds{30});
 }
 
@@ -70,6 +77,26 @@ TEST(serve_options, every_value_arrives) {
                                  "--max-queued-requests",
                                  "7",
                                  "--no-enable-prefix-caching",
+                                 "--no-async-scheduling",
+                                 "--no-preemption-offload",
+                                 "--offload-prompt-only",
+                                 "--refuse-while-asleep",
+                                 "--offload",
+                                 "preempted",
+                                 "--eviction-policy",
+                                 "arc",
+                                 "--store-policy",
+                                 "whole-request",
+                                 "--store-threshold",
+                                 "2",
+                                 "--scheduling-policy",
+                                 "priority",
+                                 "--recompute-budget",
+                                 "3",
+                                 "--transfer-timeout",
+                                 "9",
+                                 "--lookup-timeout",
+                                 "8",
                                  "--seed",
                                  "18446744073709551615",
                                  "--host-copy-load-gib-s",
@@ -80,6 +107,8 @@ TEST(serve_options, every_value_arrives) {
                                  "150",
                                  "--tiny-step-ms",
                                  "8",
+                                 "--tiny-window",
+                                 "256",
                                  "--log-level",
                                  "debug",
                                  "--shutdown-timeout",
@@ -98,11 +127,24 @@ TEST(serve_options, every_value_arrives) {
   EXPECT_EQ(options.engine.max_num_batched_tokens, 64u);
   EXPECT_EQ(options.engine.max_queued_requests, 7u);
   EXPECT_FALSE(options.engine.enable_prefix_caching);
+  EXPECT_FALSE(options.engine.async_scheduling);
+  EXPECT_FALSE(options.engine.preemption_offload);
+  EXPECT_TRUE(options.engine.offload_prompt_only);
+  EXPECT_TRUE(options.engine.refuse_while_asleep);
+  EXPECT_EQ(options.engine.offload, offload_scope::preempted);
+  EXPECT_EQ(options.engine.eviction_policy, eviction_policy_kind::arc);
+  EXPECT_EQ(options.engine.storing, store_policy::whole_request);
+  EXPECT_EQ(options.engine.store_threshold, 2u);
+  EXPECT_EQ(options.engine.scheduling, scheduling_policy::priority);
+  EXPECT_EQ(options.engine.recompute_budget, 3);
+  EXPECT_EQ(options.engine.transfer_timeout, std::chrono::seconds{9});
+  EXPECT_EQ(options.engine.lookup_timeout, std::chrono::seconds{8});
   EXPECT_EQ(options.seed, 18446744073709551615ULL);
   EXPECT_EQ(options.host_copy.load_gib_per_s, 0.25);
   EXPECT_EQ(options.host_copy.store_gib_per_s, 2);
   EXPECT_EQ(options.host_copy.latency, std::chrono::milliseconds{150});
   EXPECT_EQ(options.tiny_step, std::chrono::milliseconds{8});
+  EXPECT_EQ(options.tiny_window, 256u);
   EXPECT_EQ(options.log_level, "debug");
   EXPECT_EQ(options.shutdown_timeout, std::chrono::seconds{5});
   EXPECT_TRUE(accepted({"--enable-prefix-caching"}).engine.enable_prefix_caching);
@@ -124,16 +166,26 @@ TEST(serve_options, a_bad_option_is_one_line_and_exit_code_2) {
       {{"--port", "1", "--port", "2"}, "option --port: got it more than once, allowed: once"},
       {{"--block-size", "0"}, "option --block-size: got '0', allowed: an integer from 1 to 1024"},
       {{"--block-size", "16.5"}, "option --block-size: got '16.5', allowed: an integer from 1 to 1024"},
-      {{"--kv-offloading-size", "nan"}, "option --kv-offloading-size: got 'nan', allowed: a number from 0 to 1000000"},
-      {{"--kv-offloading-size", "-1"}, "option --kv-offloading-size: got '-1', allowed: a number from 0 to 1000000"},
+      {{"--kv-offloading-size", "nan"}, 
+       "option --kv-offloading-size: got 'nan', allowed: 0, or a number from 1e-09 to 1000000"},
+      {{"--kv-offloading-size", "-1"}, 
+       "option --kv-offloading-size: got '-1', allowed: 0, or a number from 1e-09 to 1000000"},
+      {{"--kv-offloading-size", "1e-12"},
+       "option --kv-offloading-size: got '1e-12', allowed: 0, or a number from 1e-09 to 1000000"},
+      {{"--recompute-budget", "-1"}, "option --recompute-budget: got '-1', allowed: an integer from 0 to 4294967294"},
+      {{"--transfer-timeout", "0"}, "option --transfer-timeout: got '0', allowed: an integer from 1 to 86400"},
+      {{"--tiny-window", "-1"}, "option --tiny-window: got '-1', allowed: an integer from 0 to 4294967295"},
+      {{"--scheduling-policy", "lifo"}, "option --scheduling-policy: got 'lifo', allowed: fcfs, priority"},
+      {{"--eviction-policy=fifo"}, "option --eviction-policy: got 'fifo', allowed: lru, arc"},
+      {{"--offload", "none"}, "option --offload: got 'none', allowed: all, preempted"},
+      {{"--async-scheduling", "--no-async-scheduling"},
+       "option --no-async-scheduling: got both forms, allowed: one of the two"},
       {{"--gpu-memory-utilization", "0"},
        "option --gpu-memory-utilization: got '0', allowed: a number above 0, up to 1"},
       {{"--device", "cuda"}, "option --device: got 'cuda', allowed: auto, host (cuda is not built yet)"},
       {{"--model", "/m"}, "option --model: got '/m', allowed: tiny (paths to weights are not built yet)"},
       {{"--log-level", "loud"}, "option --log-level: got 'loud', allowed: trace, debug, info, warn, error, off"},
-      {{"--async-scheduling"}, "option '--async-scheduling': got an unknown option, allowed: those that --help lists"},
-      {{"--eviction-policy=arc"},
-       "option '--eviction-policy=arc': got an unknown option, allowed: those that --help lists"},
+      {{"--api-key=k"}, "option '--api-key=k': got an unknown option, allowed: those that --help lists"},
       {{"tiny"}, "option 'tiny': got an unknown option, allowed: those that --help lists"},
       {{"--enable-prefix-caching=maybe"}, "option --enable-prefix-caching: got 'maybe', allowed: no value"},
       {{"--enable-prefix-caching", "--no-enable-prefix-caching"},
@@ -149,10 +201,12 @@ TEST(serve_options, a_bad_option_is_one_line_and_exit_code_2) {
 TEST(serve_options, help_lists_what_is_built_and_nothing_else) {
   const auto help = refused({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const auto* name : {"--port", "--kv-offloading-size", "--no-enable-prefix-caching", "--tiny-step-ms"}) {
+  for (const auto* name : {"--port", "--kv-offloading-size", "--no-enable-prefix-caching", "--tiny-step-ms",
+                           "--tiny-window", "--no-async-scheduling", "--store-policy", "--scheduling-policy",
+                           "(default off)"}) {
     EXPECT_NE(help.text.find(name), std::string::npos) << name;
   }
-  for (const auto* name : {"async", "eviction", "api-key", "store-threshold", "scheduling-policy", "config"}) {
+  for (const auto* name : {"api-key", "config", "log-json"}) {
     EXPECT_EQ(help.text.find(name), std::string::npos) << name;
   }
 }
@@ -163,6 +217,7 @@ TEST(serve_options, a_complaint_of_the_engine_names_the_option) {
             "--max-model-len is 6000, allowed is 1 to 5104");
   EXPECT_EQ(in_option_names("host_tier_bytes is 100, allowed is 0 or more"),
             "--kv-offloading-size in bytes is 100, allowed is 0 or more");
+  EXPECT_EQ(in_option_names("eviction_policy is arc, allowed is lru"), "--eviction-policy is arc, allowed is lru");
   EXPECT_EQ(in_option_names("the model has 2 KV groups"), "the model has 2 KV groups");
 }
 
@@ -177,6 +232,7 @@ TEST(serve_options, description_names_every_option) {
   EXPECT_NE(text.find("kv-offloading-size = 0.5\n"), std::string::npos);
   EXPECT_NE(text.find("enable-prefix-caching = false\n"), std::string::npos);
   EXPECT_NE(text.find("shutdown-timeout = 30\n"), std::string::npos);
+  EXPECT_NE(text.find("tiny-window = 0\n"), std::string::npos);
 }
 
 }  // namespace

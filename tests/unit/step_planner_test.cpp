@@ -54,12 +54,12 @@ TEST(step_planner, chunked_prefill_within_the_budget) {
   engine.submit(2, tokens_from(1000, 9));
   engine.submit(3, tokens_from(2000, 5));
   EXPECT_EQ(to_text(engine.run_step()),
-            " admission 1 device [ ] joined [ ] computed 0\n"
-            " admission 2 device [ ] joined [ ] computed 0\n"
+            " admission 1 shared [ ] computed 0\n"
+            " admission 2 shared [ ] computed 0\n"
             " entry 1 0 8 samples blocks [ 1 2 ]\n"
             " entry 2 0 2 blocks [ 3 ]\n");
   EXPECT_EQ(to_text(engine.run_step()),
-            " admission 3 device [ ] joined [ ] computed 0\n"
+            " admission 3 shared [ ] computed 0\n"
             " entry 1 8 1 samples blocks [ 4 ]\n"
             " entry 2 2 7 samples blocks [ 5 6 ]\n"
             " entry 3 0 2 blocks [ 7 ]\n");

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/actors/executor/tiny/tiny_model.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
-#include <functional>
-#include <map>
 #include <random>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,100 +14,15 @@
 #include <sluice/actors/executor/tiny/tiny_sampler.hpp>
 #include <sluice/actors/request/byte_tokenizer.hpp>
 
+#include "tiny_fixture.hpp"
+
 namespace sluice {
 namespace {
 
-class immediate_stream : public gpu::stream {
- public:
-  const std::string& name() const override { return name_; }
-  gpu::status enqueue_copies(gpu::copy_batch, gpu::copy_callback) override { return {}; }
-  gpu::status enqueue_function(std::function<void()> function) override { return function(), gpu::status{}; }
-  gpu::status call_when_reached(gpu::reached_callback) override { return {}; }
+using unit::bits;
+using unit::equal_bits;
 
- private:
-  std::string name_ = "immediate";
-};
-
-using bits = std::vector<float>;
-
-/// A model, its memory, and the logits that it produced last, by request.
-struct tiny_model_test : testing::Test {
-  static constexpr std::uint32_t num_blocks = 256;
-
-  tiny_model_test() { bind(16); }
-
-  void bind(std::uint32_t block_size) {
-    bytes_per_block = model.kv(block_size).bytes_per_block;
-    memory.assign(bytes_per_block * num_blocks, std::byte{0xff});  // all NaN
-    model.bind({num_blocks, {{kv_segment{memory.data(), bytes_per_block, bytes_per_block}}}});
-  }
-
-  static tiny_model_options options(tiny_model_test* test) {
-    tiny_model_options made;
-    made.max_model_len = 2048;
-    made.observe_logits = [test](const batch_entry& entry, std::span<const float> logits) {
-      test->logits.assign(logits.begin(), logits.end());
-      test->all_logits[entry.request.value] = test->logits;
-    };
-    return made;
-  }
-
-  /// Blocks first, first + stride, ...
-  static std::vector<block_id> table(std::uint32_t first, std::uint32_t stride = 1, std::uint32_t size = 40) {
-    std::vector<block_id> made;
-    for (std::uint32_t i = 0; i < size; ++i) made.push_back(block_id{first + i * stride});
-    return made;
-  }
-
-  static batch_entry entry(std::uint64_t request, std::vector<block_id> blocks, std::uint32_t first,
-                           std::vector<token_id> tokens) {
-    batch_entry made;
-    made.request = request_id{request};
-    made.first_position = first;
-    made.tokens = std::move(tokens);
-    made.block_tables = {std::move(blocks)};
-    made.samples = true;
-    return made;
-  }
-
-  std::vector<sampled_token> run(std::vector<batch_entry> entries) {
-    std::vector<sampled_token> sampled;
-    EXPECT_TRUE(model.enqueue({step_id{1}, std::move(entries)}, stream, sampled));
-    return sampled;
-  }
-
-  std::vector<token_id> generate(std::vector<token_id> tokens, std::uint32_t num_tokens,
-                                 sampling_params sampling = {}) {
-    std::vector<token_id> output;
-    std::uint32_t position = 0;
-    while (output.size() < num_tokens) {
-      auto next = entry(1, table(1, 1, 100), position, tokens);
-      next.output_position = static_cast<std::uint32_t>(output.size());
-      next.sampling = sampling;
-      position += static_cast<std::uint32_t>(tokens.size());
-      tokens = {run({next}).at(0).token};
-      output.push_back(tokens[0]);
-    }
-    return output;
-  }
-
-  static std::vector<token_id> text(std::uint32_t size, std::uint32_t salt = 0) {
-    std::vector<token_id> made;
-    for (std::uint32_t i = 0; i < size; ++i) made.push_back(static_cast<token_id>('a' + (i * i + 7 * i + salt) % 26));
-    return made;
-  }
-
-  bits logits;
-  std::map<std::uint64_t, bits> all_logits;
-  tiny_model model{options(this)};
-  immediate_stream stream;
-  std::vector<std::byte> memory;
-  std::size_t bytes_per_block = 0;
-};
-
-bool equal_bits(const bits& a, const bits& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
+struct tiny_model_test : unit::tiny_fixture {};
 
 TEST_F(tiny_model_test, describes_itself) {
   const auto info = model.info();
@@ -201,6 +110,38 @@ TEST_F(tiny_model_test, entries_that_do_not_sample_append_nothing) {
   EXPECT_EQ(sampled[0].request, request_id{2});
 }
 
+// Guards: a step that was dispatched before its token was known computes the same.
+TEST_F(tiny_model_test, a_pending_token_is_what_the_step_before_sampled) {
+  const auto prompt = text(20);
+  const auto first = run({entry(9, table(50), 0, text(5)), entry(1, table(1), 0, prompt)});
+  const auto known = run({entry(1, table(1), 20, {first[1].token})});
+  const auto right = logits;
+  auto pending = entry(1, table(1), 20, {pending_token});
+  pending.previous_sample = 1;
+  EXPECT_EQ(run({pending}, first), known);
+  EXPECT_TRUE(equal_bits(logits, right));
+}
+
+TEST_F(tiny_model_test, a_pending_token_that_a_failed_step_never_sampled_is_no_crash) {
+  auto pending = entry(1, table(1), 0, {pending_token});
+  pending.previous_sample = 3;
+  EXPECT_EQ(run({pending}, {{{1}, {1}, 'a'}}).size(), 1u);
+}
+
+TEST_F(tiny_model_test, released_weights_come_back_the_same) {
+  const auto before = generate(text(30), 20);
+  const auto right = logits;
+  ASSERT_TRUE(model.release_weights());
+  std::vector<sampled_token> sampled;
+  EXPECT_FALSE(model.enqueue({step_id{1}, {entry(1, table(1), 0, {'a'})}}, {}, stream, sampled));
+  EXPECT_TRUE(sampled.empty());
+  EXPECT_EQ(model.info().name, "tiny-0");
+  ASSERT_TRUE(model.restore_weights());
+  ASSERT_TRUE(model.restore_weights());
+  EXPECT_EQ(generate(text(30), 20), before);
+  EXPECT_TRUE(equal_bits(logits, right));
+}
+
 // Guards: text that a person can look at, for any prompt.
 TEST_F(tiny_model_test, greedy_text_is_varied_and_printable) {
   const byte_tokenizer tokenizer;
@@ -239,11 +180,11 @@ TEST_F(tiny_model_test, a_step_lasts_at_least_min_step) {
   slow.min_step = std::chrono::milliseconds(20);
   slow.max_model_len = 64;
   tiny_model sleeper(slow);
-  sleeper.bind({num_blocks, {{kv_segment{memory.data(), bytes_per_block, bytes_per_block}}}});
+  bind(sleeper);
   const step_batch batch{step_id{1}, {entry(1, table(1), 0, {'a'})}};
   std::vector<sampled_token> sampled;
   const auto start = std::chrono::steady_clock::now();
-  ASSERT_TRUE(sleeper.enqueue(batch, stream, sampled));
+  ASSERT_TRUE(sleeper.enqueue(batch, {}, stream, sampled));
   EXPECT_GE(std::chrono::steady_clock::now() - start, slow.min_step);
 }
 

@@ -31,7 +31,7 @@ transfer_id add_load(transfer_ledger& ledger, request_id request, std::uint32_t 
     record.keys.push_back(key(10 + i));
     record.copies.push_back({{i}, 0, {from + i}, 1});
   }
-  record.recomputes_last_block = recomputes_last_block;
+  if (recomputes_last_block) record.private_blocks = {record.blocks.size() - 1};
   record.waiters = {request};
   return ledger.add(std::move(record)).id;
 }
@@ -40,7 +40,6 @@ transfer_id add_store(transfer_ledger& ledger, request_id request, const std::ve
   transfer_record record;
   record.id = ledger.next_id();
   record.request = request;
-  record.group = {3};
   record.blocks = blocks;
   for (const auto block : blocks) record.copies.push_back({{block.value}, 0, block, 1});
   return ledger.add(std::move(record)).id;
@@ -86,11 +85,10 @@ TEST_F(transfer_ledger_test, remove_takes_the_record_out) {
 }
 
 // Guards: the load and store actors get what they need and no more.
-TEST_F(transfer_ledger_test, a_job_is_id_group_and_copies) {
+TEST_F(transfer_ledger_test, a_job_is_id_and_copies) {
   const auto store = add_store(ledger, first, {{5}, {8}});
   const auto job = ledger.find(store)->job();
   EXPECT_EQ(job.id, store);
-  EXPECT_EQ(job.group, group_id{3});
   EXPECT_EQ(job.copies, (std::vector<block_copy>{{{5}, 0, {5}, 1}, {{8}, 0, {8}, 1}}));
 }
 

@@ -29,7 +29,7 @@ struct memory_test : ::testing::Test {
 
   std::vector<planned> plan(const std::vector<block_copy>& copies,
                             transfer_direction direction = transfer_direction::load) {
-    physical = make_physical_copies(memory, {{5}, {0}, copies}, direction);
+    physical = make_physical_copies(memory, {{5}, copies}, direction);
     std::vector<planned> found;
     for (const auto& copy : physical.batch.copies) {
       const bool is_load = direction == transfer_direction::load;
@@ -89,7 +89,7 @@ TEST_F(transfer_memory_test, several_segments) {
 // Guards: a group's copies use the group's own segments.
 TEST_F(transfer_memory_test, groups_have_their_own_segments) {
   memory.device.segments.push_back({{device.data() + 2000, 16, 16}});
-  const auto copies = make_physical_copies(memory, {{5}, {1}, {{{0}, 0, {1}, 1}}}, transfer_direction::load);
+  const auto copies = make_physical_copies(memory, {{5}, {{{0}, 0, {1}, 1, {1}}}}, transfer_direction::load);
   ASSERT_EQ(copies.batch.copies.size(), 1U);
   EXPECT_EQ(copies.batch.copies[0].destination, device.data() + 2016);
 }
@@ -101,7 +101,7 @@ TEST_F(transfer_memory_test, bytes_survive_a_round_trip) {
   const auto before = device;
   const std::vector<block_copy> copies{{{2}, 1, {3}, 3}};
   auto carry_out = [&](transfer_direction direction) {
-    for (const auto& copy : make_physical_copies(memory, {{5}, {0}, copies}, direction).batch.copies)
+    for (const auto& copy : make_physical_copies(memory, {{5}, copies}, direction).batch.copies)
       std::copy(copy.source, copy.source + copy.num_bytes, copy.destination);
   };
   carry_out(transfer_direction::store);
