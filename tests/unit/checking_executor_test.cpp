@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/checking_executor.hpp"
+#include "../support/immediate_stream.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,18 +17,7 @@ namespace {
 constexpr std::uint32_t block_size = 4;
 constexpr std::uint32_t num_blocks = 64;
 
-class immediate_stream : public gpu::stream {
- public:
-  const std::string& name() const override { return name_; }
-  gpu::status enqueue_copies(gpu::copy_batch, gpu::copy_callback) override { return {}; }
-  gpu::status enqueue_function(std::function<void()> function) override { return function(), gpu::status{}; }
-  gpu::status call_when_reached(gpu::reached_callback) override { return {}; }
-
- private:
-  std::string name_ = "immediate";
-};
-
-struct checking_executor_test : testing::Test {
+struct checking_executor_test : ::testing::Test {
   checking_executor_test() { bind(executor); }
 
   void bind(checking_executor& which) {
@@ -67,12 +57,12 @@ struct checking_executor_test : testing::Test {
   /// The single violation, which must contain each of `parts`.
   void expect_violation(const std::vector<std::string>& parts) {
     const auto found = executor.violations();
-    ASSERT_EQ(found.size(), 1u) << testing::PrintToString(found);
+    ASSERT_EQ(found.size(), 1u) << ::testing::PrintToString(found);
     for (const auto& part : parts) EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
   }
 
   checking_executor executor;
-  immediate_stream stream;
+  testing::immediate_stream stream;
   std::vector<std::byte> memory;
   const std::size_t block_bytes = checking_executor().kv(block_size).bytes_per_block;
   const std::vector<token_id> prompt = {5, 6, 7, 8, 9, 10, 11, 12, 13};

@@ -11,22 +11,12 @@
 #include <gtest/gtest.h>
 
 #include "../support/checking_executor.hpp"
+#include "../support/immediate_stream.hpp"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint32_t num_blocks = 32;
-
-class immediate_stream : public gpu::stream {
- public:
-  const std::string& name() const override { return name_; }
-  gpu::status enqueue_copies(gpu::copy_batch, gpu::copy_callback) override { return {}; }
-  gpu::status enqueue_function(std::function<void()> function) override { return function(), gpu::status{}; }
-  gpu::status call_when_reached(gpu::reached_callback) override { return {}; }
-
- private:
-  std::string name_ = "immediate";
-};
 
 checking_executor_options two_groups() {
   checking_executor_options options;
@@ -37,7 +27,7 @@ checking_executor_options two_groups() {
 using block_list = std::vector<std::uint32_t>;
 
 /// Group 0: full attention, 4 tokens per block. Group 1: a window of 5 tokens, 2 tokens per block.
-struct checking_groups : testing::Test {
+struct checking_groups : ::testing::Test {
   checking_groups() {
     block_bytes = executor.kv(4).bytes_per_block;
     memory.assign(block_bytes * num_blocks, std::byte{0});
@@ -73,7 +63,7 @@ struct checking_groups : testing::Test {
   void spoil(std::uint32_t block) { std::memset(memory.data() + block * block_bytes, 0x5a, block_bytes); }
 
   checking_executor executor{two_groups()};
-  immediate_stream stream;
+  testing::immediate_stream stream;
   std::vector<std::byte> memory;
   std::size_t block_bytes = 0;
   const std::vector<token_id> prompt{5, 6, 7, 8, 9, 10, 11, 12};
