@@ -100,7 +100,7 @@ void settle_load(scheduler_state& state, const transfer_record& record, const tr
   if (counts) index_loaded_blocks(state, record, num_good_blocks(record, outcome));
   if (result != transfer_result::ok)
     for (auto waiter : record.waiters) lose_load(state, waiter, outcome.was_refused);
-  if (record.purpose != transfer_purpose::given_up && !outcome.was_refused)
+  if (counts && !outcome.was_refused)  // else the tier has forgotten them, and may have the same chunks anew
     drop_chunks(state, record, first_bad_slot(record, outcome));
   state.tier->unpin(record.slots);
   release_targets(state, record);
@@ -112,9 +112,10 @@ void settle_store(scheduler_state& state, const transfer_record& record, const t
   const auto result = result_of(record, outcome);
   const auto num_good = first_bad_slot(record, outcome);
   for (std::size_t slot = 0; slot < record.slots.size(); ++slot) state.tier->complete(record.slots[slot], slot < num_good);
-  const auto num_stored = record.purpose == transfer_purpose::wanted ? num_good : 0;
-  state.events.stored(state.tier_place(), std::span(record.chunks).first(num_stored));
-  state.events.forget(std::span(record.chunks).subspan(num_stored));
+  if (record.purpose == transfer_purpose::wanted) {  // else the chunks were forgotten, and may be described anew
+    state.events.stored(state.tier_place(), std::span(record.chunks).first(num_good));
+    state.events.forget(std::span(record.chunks).subspan(num_good));
+  }
   if (record.purpose == transfer_purpose::given_up)
     for (auto block : record.blocks) state.pool.unquarantine(block);
   for (const auto& chunk : record.chunks) wake_chunk_waiters(state, chunk);
@@ -125,16 +126,18 @@ void settle_store(scheduler_state& state, const transfer_record& record, const t
 
 void give_up_load(scheduler_state& state, const transfer_record& record) {
   const auto waiters = record.waiters;
+  const bool is_stale = record.purpose == transfer_purpose::stale;
   state.ledger.give_up(record.id);
   for (auto waiter : waiters) lose_load(state, waiter);
   for (auto block : record.blocks) {
     state.pool.quarantine(block);
     state.pool.release(block);
   }
-  drop_chunks(state, record, 0);
+  if (!is_stale) drop_chunks(state, record, 0);
 }
 
 void give_up_store(scheduler_state& state, const transfer_record& record) {
+  if (record.purpose == transfer_purpose::wanted) state.events.forget(record.chunks);
   state.ledger.give_up(record.id);
   for (auto block : record.blocks) state.pool.quarantine(block);
   for (auto slot : record.slots) state.tier->drop(slot);
