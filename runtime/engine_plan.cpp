@@ -146,6 +146,7 @@ void take_policies(const runtime_options& options, scheduler_config& config) {
   config.store_threshold = options.store_threshold;
   config.num_tracked_sightings = options.num_tracked_sightings;
   config.recompute_budget = static_cast<std::uint32_t>(options.recompute_budget);
+  config.match_chunk_beginnings = options.match_chunk_beginnings;
   config.records_kv_events = static_cast<bool>(options.on_kv_events);
   config.transfer_timeout = options.transfer_timeout;
   config.lookup_timeout = options.lookup_timeout;

@@ -41,6 +41,7 @@ struct runtime_options {
   std::int64_t recompute_budget = 0;           ///< chunks that are rather computed than waited for, 0 to 2^32 - 1
   std::chrono::milliseconds transfer_timeout{60'000};  ///< then a transfer is given up; 1 ms to 24 h
   std::chrono::milliseconds lookup_timeout{10'000};    ///< longest wait for pending chunks and lookups; 1 ms to 24 h
+  bool match_chunk_beginnings = true;          ///< load the leading blocks of a stored chunk that goes on differently
   bool refuse_while_asleep = false;            ///< else requests that arrive while the engine sleeps wait
   on_invariant invariant_policy = on_invariant::fail_request;
   /// Receives KV events: what became findable or ceased to be, in which cache, in order. Called on the scheduler's

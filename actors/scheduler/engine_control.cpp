@@ -26,6 +26,7 @@ bool engine_control::begin(order next) {
   if (now_ != control_state::sleeping) now_ = control_state::pausing;
   state_.limits.admits = false;
   state_.limits.computes = next.mode != pause_mode::keep && now_ != control_state::sleeping;
+  is_stopped_by_sleep_ = next.sleep_level > 0;
   order_ = std::move(next);
   return true;
 }
@@ -43,7 +44,10 @@ void engine_control::resume(std::uint64_t ticket) {
 void engine_control::wake(const wake_engine& command, std::uint64_t ticket) {
   if (order_ && order_->at == stage::changing_memory)
     return answer_at_once(ticket, control_outcome::refused, memory_is_changing);
-  if (now_ != control_state::sleeping) return resume(ticket);
+  if (now_ != control_state::sleeping) {
+    if (now_ == control_state::running || is_stopped_by_sleep_) return resume(ticket);
+    return answer_at_once(ticket, control_outcome::done, "the engine was not asleep; it stays paused");
+  }
   if (order_) finish(control_outcome::cancelled);
   const change_memory change{false, command.weights && !has_weights_, command.kv_cache && !has_kv_cache_};
   if (!change.weights && !change.kv_cache) return answer_at_once(ticket, control_outcome::done);

@@ -39,6 +39,7 @@ class engine_control {
   bool pause(const pause_engine& command, std::uint64_t ticket);
   bool sleep(const sleep_engine& command, std::uint64_t ticket);
   void resume(std::uint64_t ticket);
+  /// Ends a sleep, also one that was not carried out; an engine that was only paused stays paused.
   void wake(const wake_engine& command, std::uint64_t ticket);
   /// The command has had its time. True when it was one of this class's.
   bool expire(std::uint64_t ticket);
@@ -79,6 +80,7 @@ class engine_control {
   scheduler_state& state_;
   control_state now_ = control_state::running;
   std::optional<order> order_;
+  bool is_stopped_by_sleep_ = false;  // the last command that stopped the engine
   bool has_weights_ = true, has_kv_cache_ = true;
   std::vector<answer> answers_;
   std::optional<change_memory> memory_change_;

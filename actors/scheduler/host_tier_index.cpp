@@ -123,10 +123,33 @@ void host_tier_index::touch(std::span<const chunk_key> keys) {
   }
 }
 
-void host_tier_index::drop(slot_id slot) {
-  if (!is_present(slot)) return;
+void host_tier_index::describe(slot_id slot, std::span<const content_key> leading_blocks) {
+  forget_beginnings(slot);
+  slots_[slot.value].leading_blocks.assign(leading_blocks.begin(), leading_blocks.end());
+  for (const auto& block : leading_blocks) beginnings_[block] = slot;
+}
+
+std::optional<chunk_key> host_tier_index::find_beginning(const content_key& block) const {
+  const auto found = beginnings_.find(block);
+  if (found == beginnings_.end()) return std::nullopt;
+  const auto& record = slots_[found->second.value];
+  if (record.state != slot_state::ready) return std::nullopt;
+  return record.key;
+}
+
+void host_tier_index::forget_beginnings(slot_id slot) {
+  auto& leading_blocks = slots_[slot.value].leading_blocks;
+  for (const auto& block : leading_blocks)
+    if (const auto found = beginnings_.find(block); found != beginnings_.end() && found->second == slot)
+      beginnings_.erase(found);
+  leading_blocks.clear();
+}
+
+bool host_tier_index::drop(slot_id slot) {
+  if (!is_present(slot)) return false;
   policy_->forget(slot);
   release(slot);
+  return true;
 }
 
 tier_reset_outcome host_tier_index::reset() {
@@ -148,6 +171,7 @@ slot_id host_tier_index::take_slot() {
 
 void host_tier_index::release(slot_id slot) {
   index_.erase(slots_[slot.value].key);
+  forget_beginnings(slot);
   move_to(slot, slot_state::draining);
   free_if_quiet(slot);
 }
@@ -204,6 +228,11 @@ std::vector<std::string> host_tier_index::check() const {
     recount.draining += record.state == slot_state::draining;
     recount.pinned += record.is_written || record.num_readers > 0;
     num_evictable += is_evictable(slot_id{s});
+  }
+  for (const auto& [block, slot] : beginnings_) {
+    const auto& leading = slots_[slot.value].leading_blocks;
+    if (!is_present(slot) || std::find(leading.begin(), leading.end(), block) == leading.end())
+      faults.push_back("slot " + std::to_string(slot.value) + " is found by what its chunk does not begin with");
   }
   if (!(recount == counts_)) faults.push_back("slot counts are wrong");
   if (recount.pending + recount.ready != index_.size()) faults.push_back("tier index has a wrong size");

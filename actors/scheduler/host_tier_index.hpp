@@ -22,7 +22,9 @@ class host_tier_index final : public tier_index {
   std::vector<slot_id> pin(std::span<const chunk_key> keys) override;
   void unpin(std::span<const slot_id> slots) override;
   void touch(std::span<const chunk_key> keys) override;
-  void drop(slot_id slot) override;
+  void describe(slot_id slot, std::span<const content_key> leading_blocks) override;
+  std::optional<chunk_key> find_beginning(const content_key& block) const override;
+  bool drop(slot_id slot) override;
   tier_reset_outcome reset() override;
   slot_counts counts() const override;
   std::vector<std::string> check() const override;
@@ -38,6 +40,7 @@ class host_tier_index final : public tier_index {
     bool is_written = false;        // a store has not ended
     std::uint32_t num_readers = 0;  // loads that have not ended
     chunk_key key;
+    std::vector<content_key> leading_blocks;
   };
 
   slot_id take_slot();
@@ -45,12 +48,14 @@ class host_tier_index final : public tier_index {
   offer_outcome accept(std::span<const chunk_key> keys, const std::vector<std::size_t>& wanted,
                        const std::vector<slot_id>& victims);
   void release(slot_id slot);
+  void forget_beginnings(slot_id slot);
   void free_if_quiet(slot_id slot);
   bool is_present(slot_id slot) const;
   bool is_evictable(slot_id slot) const;
 
   std::vector<slot_record> slots_;
   std::unordered_map<chunk_key, slot_id> index_;
+  std::unordered_map<content_key, slot_id> beginnings_;  // of present chunks that were described
   std::vector<slot_id> freed_;
   std::uint32_t num_fresh_used_ = 0;
   std::unique_ptr<eviction_policy> policy_;

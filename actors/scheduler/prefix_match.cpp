@@ -20,6 +20,7 @@ class matcher {
     match_.groups.resize(state.config.num_groups());
     match_.epoch = state.epoch;
     found_.resize(match_.groups.size());
+    beginnings_.resize(match_.groups.size());
   }
 
   prefix_match run() {
@@ -36,6 +37,12 @@ class matcher {
   struct found_block {
     block_id block;
     transfer_id load;  // 0: nothing loads into it
+  };
+
+  /// In place of the request's own chunk, which the tier has not: one whose leading blocks are the same.
+  struct chunk_beginning {
+    std::uint32_t chunk;  // of the request
+    chunk_key key;
   };
 
   group_shape shape(std::size_t g) const { return state_.config.shape(g); }
@@ -133,7 +140,23 @@ class matcher {
     const auto chunk_tokens = shape(g).tokens_per_chunk();
     const auto outcome = scan_prefix(num_shared_ / chunk_tokens, limit / chunk_tokens, state_.config.recompute_budget,
                                      [&](std::uint32_t chunk) { return look_up(g, chunk); });
-    return outcome.is_known() ? outcome.end * chunk_tokens : wait(g, outcome);
+    return outcome.is_known() ? extend_into_chunk(g, outcome.end, limit) : wait(g, outcome);
+  }
+
+  /// Behind the last chunk that is a hit: leading blocks of the next one that another chunk of the tier begins with.
+  std::uint32_t extend_into_chunk(std::size_t g, std::uint32_t chunk, std::uint32_t limit) {
+    const auto group = shape(g);
+    const auto end = chunk * group.tokens_per_chunk();
+    if (!state_.config.matches_chunk_beginnings()) return end;
+    auto num_blocks = std::min(group.blocks_per_chunk - 1, (limit - end) / group.block_size);
+    for (; num_blocks > 0 && end + num_blocks * group.block_size > num_shared_; --num_blocks) {
+      const auto& last = keys(g)[chunk * group.blocks_per_chunk + num_blocks - 1];
+      const auto found = state_.offload_tier()->find_beginning(last);
+      if (!found) continue;
+      beginnings_[g] = {chunk, *found};
+      return end + num_blocks * group.block_size;
+    }
+    return end;
   }
 
   std::uint32_t scan_window_chunks(std::size_t g, std::uint32_t end) {
@@ -203,7 +226,9 @@ class matcher {
     group.num_loaded = end - group.first_loaded;
     const auto factor = shape(g).blocks_per_chunk;
     for (auto chunk = group.first_loaded / factor; chunk <= (end - 1) / factor; ++chunk)
-      group.tier_chunks.push_back(key_of_chunk(state_, request_, g, chunk));
+      group.tier_chunks.push_back(beginnings_[g] && beginnings_[g]->chunk == chunk
+                                      ? beginnings_[g]->key
+                                      : key_of_chunk(state_, request_, g, chunk));
   }
 
   const scheduler_state& state_;
@@ -213,6 +238,7 @@ class matcher {
   const std::uint32_t num_tokens_;
   const std::uint32_t unit_;
   std::vector<std::vector<found_block>> found_;  // of full groups, from the beginning
+  std::vector<std::optional<chunk_beginning>> beginnings_;
   std::uint32_t num_shared_ = 0;                 // tokens in shared blocks
   std::uint32_t num_covered_ = 0;                // these, and tokens in chunks of the tier
   prefix_match match_;

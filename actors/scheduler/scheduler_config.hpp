@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <numeric>
@@ -36,6 +37,7 @@ struct scheduler_config {
   std::uint32_t num_tracked_sightings = 65536;
   std::uint32_t recompute_budget = 0;        ///< chunks that are rather computed than waited for
   std::optional<std::uint32_t> retention_interval;  ///< tokens; which window chunks are kept, see chunk_scan.hpp
+  bool match_chunk_beginnings = true;        ///< load the leading blocks of a stored chunk that goes on differently
   bool records_kv_events = false;
   std::chrono::nanoseconds transfer_timeout = std::chrono::seconds{60};  ///< then a transfer is given up
   std::chrono::nanoseconds lookup_timeout = std::chrono::seconds{10};    ///< longest wait for pending chunks and lookups
@@ -51,6 +53,13 @@ struct scheduler_config {
   /// Blocks of `group` that hold `num_tokens` tokens.
   std::uint32_t num_blocks_for(std::size_t group, std::uint32_t num_tokens) const {
     return shape(group).num_blocks_for(num_tokens);
+  }
+  /// What of a window is stored says nothing of hits that end inside a chunk.
+  bool matches_chunk_beginnings() const {
+    return match_chunk_beginnings && blocks_per_chunk > 1 &&
+           std::none_of(kv.groups.begin(), kv.groups.end(), [](const kv_group_spec& group) {
+             return group.attention == kv_group_spec::kind::sliding_window;
+           });
   }
   /// Tokens of one request that may be under computation at once.
   std::uint64_t num_tokens_in_flight() const {

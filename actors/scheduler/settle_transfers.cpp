@@ -79,11 +79,9 @@ void index_loaded_blocks(scheduler_state& state, const transfer_record& record, 
 
 /// The tier's copies of these chunks of a transfer are not to be trusted.
 void drop_chunks(scheduler_state& state, const transfer_record& record, std::size_t first) {
-  for (auto at = first; at < record.slots.size(); ++at) {
-    if (state.config.records_kv_events && state.tier->lookup(record.chunks[at]) == lookup_verdict::hit)
+  for (auto at = first; at < record.slots.size(); ++at)
+    if (state.tier->drop(record.slots[at]))
       state.events.removed(state.tier_place(), std::span(&record.chunks[at], 1));
-    state.tier->drop(record.slots[at]);
-  }
 }
 
 void release_targets(scheduler_state& state, const transfer_record& record) {

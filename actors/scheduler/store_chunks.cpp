@@ -96,6 +96,8 @@ transfer_job create_store(scheduler_state& state, const request_record& request,
     record.slots.push_back(accepted.slot);
     record.chunks.push_back(list.keys[accepted.position]);
     state.events.describe(sequence_of(request, g), chunk);
+    if (state.config.matches_chunk_beginnings())
+      state.offload_tier()->describe(accepted.slot, std::span(request.groups[g].keys).subspan(first, factor - 1));
   }
   return state.ledger.add(std::move(record)).job();
 }

@@ -76,8 +76,16 @@ class tier_index {
   /// those that are absent.
   virtual void touch(std::span<const chunk_key> keys) = 0;
 
-  /// Forgets the chunk in `slot`: its bytes are not to be trusted. It drains while something reads or writes it.
-  virtual void drop(slot_id slot) = 0;
+  /// Says what the chunk in `slot` begins with: the content of its blocks but the last, in order.
+  virtual void describe(slot_id slot, std::span<const content_key> leading_blocks) = 0;
+
+  /// A hit that begins with the block of this content and all before it in a chunk; if there are several, the one
+  /// described last.
+  virtual std::optional<chunk_key> find_beginning(const content_key& block) const = 0;
+
+  /// Forgets the chunk in `slot`: its bytes are not to be trusted. It drains while something reads or writes it. False
+  /// when it was forgotten already.
+  virtual bool drop(slot_id slot) = 0;
 
   /// Forgets everything, or nothing. Slots in use are no reason to refuse: they drain.
   virtual tier_reset_outcome reset() = 0;

@@ -155,6 +155,22 @@ TEST_P(hazard_sleep_more, resuming_does_not_wake_and_repeats_are_harmless) {
   engine.expect_reference(id);
 }
 
+// Section 8. Guards: a wake-up ends sleeps, not pauses.
+TEST_P(hazard_sleep_more, a_wake_up_does_not_end_a_pause) {
+  test_engine engine(options());
+  EXPECT_EQ(engine.carry_out(pause_engine{pause_mode::keep, false, false, 5s}).outcome, control_outcome::done);
+  const auto id = engine.submit(make_prompt(6), 3);
+  const auto report = engine.carry_out(wake_engine{});
+  EXPECT_EQ(report.outcome, control_outcome::done);
+  EXPECT_FALSE(report.message.empty());
+  engine.run();
+  EXPECT_EQ(engine.control(), control_state::paused);
+  EXPECT_TRUE(engine.traffic().batches().empty());
+  EXPECT_EQ(engine.carry_out(resume_engine{}).outcome, control_outcome::done);
+  engine.run_to_idle();
+  engine.expect_reference(id);
+}
+
 // Section 8, sleep with mode abort and with a load in flight. Guards: memory is given back only after the load's
 // physical end, whoever waited for it.
 TEST_P(hazard_sleep_more, memory_is_kept_until_a_load_without_waiters_has_settled) {

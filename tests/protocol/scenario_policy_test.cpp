@@ -105,7 +105,7 @@ struct load_cap_case {
   std::size_t num_lookups;
 };
 
-// O036 (b) and (c), F = 4. Guards: the cap counts tokens beyond the device's, in whole chunks; who may load nothing
+// O036 (b) and (c), F = 4, without hits inside chunks. Guards: the cap counts tokens beyond the device's, in whole chunks; who may load nothing
 // asks for nothing.
 TEST_P(scenario_policy, o036_the_load_cap_counts_tokens_beyond_the_device) {
   const std::vector<load_cap_case> cases{{30, 0, 20, 16, 1},  {36, 0, 20, 16, 1}, {36, 0, no_token_limit, 32, 2},
@@ -115,6 +115,7 @@ TEST_P(scenario_policy, o036_the_load_cap_counts_tokens_beyond_the_device) {
     SCOPED_TRACE(at);
     const auto& [num_prompt_tokens, num_on_device, max_load_tokens, num_loaded, num_lookups] = cases[at];
     auto some = options(4);
+    some.adjust = [](scheduler_config& config) { config.match_chunk_beginnings = false; };
     auto& tier = script_tier(some);
     test_engine engine(std::move(some));
     engine.warm_host(make_prompt(52));

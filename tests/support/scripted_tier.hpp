@@ -56,7 +56,9 @@ class scripted_tier final : public tier_index {
   std::vector<slot_id> pin(std::span<const chunk_key> keys) override { return host_.pin(keys); }
   void unpin(std::span<const slot_id> slots) override { host_.unpin(slots); }
   void touch(std::span<const chunk_key> keys) override { host_.touch(keys); }
-  void drop(slot_id slot) override { host_.drop(slot); }
+  void describe(slot_id slot, std::span<const content_key> blocks) override { host_.describe(slot, blocks); }
+  std::optional<chunk_key> find_beginning(const content_key& block) const override { return host_.find_beginning(block); }
+  bool drop(slot_id slot) override { return host_.drop(slot); }
   tier_reset_outcome reset() override;
   slot_counts counts() const override { return host_.counts(); }
   std::vector<std::string> check() const override { return host_.check(); }

@@ -204,8 +204,8 @@ TEST(host_tier_index, a_dropped_slot_drains_while_a_load_reads_it) {
   tier.store({1});
   const auto pinned = tier.pin({1});
   tier.pin({1});
-  tier.index.drop({0});
-  tier.index.drop({0});
+  EXPECT_TRUE(tier.index.drop({0}));
+  EXPECT_FALSE(tier.index.drop({0}));
   EXPECT_EQ(tier.lookup(1), miss);
   EXPECT_EQ(tier.counts(), (slot_counts{0, 0, 0, 1, 1}));
   EXPECT_EQ(tier.offer({2}), refused);
@@ -227,6 +227,28 @@ TEST(host_tier_index, a_dropped_slot_drains_while_a_store_writes_it) {
   tier.index.complete({0}, true);
   EXPECT_EQ(tier.lookup(1), miss);
   EXPECT_EQ(tier.counts(), (slot_counts{1, 0, 0, 0, 0}));
+}
+
+// Guards: a described chunk is found by what it begins with while it is a hit, and by nothing afterwards.
+TEST(host_tier_index, finds_a_chunk_by_its_beginning) {
+  host_tier tier(2);
+  const auto block = [](std::uint32_t number) { return chunk(number).content; };
+  const std::vector<content_key> first{block(10), block(11)}, second{block(10), block(12)};
+  tier.offer({1});
+  tier.index.describe({0}, first);
+  EXPECT_EQ(tier.index.find_beginning(block(10)), std::nullopt);
+  tier.index.complete({0}, true);
+  EXPECT_EQ(tier.index.find_beginning(block(11)), chunk(1));
+  tier.offer({2});
+  tier.index.describe({1}, second);
+  EXPECT_EQ(tier.index.find_beginning(block(11)), chunk(1));
+  tier.index.complete({1}, true);
+  EXPECT_EQ(tier.index.find_beginning(block(10)), chunk(2));
+  EXPECT_EQ(tier.index.find_beginning(block(1)), std::nullopt);
+  tier.index.drop({1});
+  EXPECT_EQ(tier.index.find_beginning(block(12)), std::nullopt);
+  EXPECT_EQ(tier.offer({3, 4}).evicted, (numbers{1}));
+  for (const auto number : {10U, 11U}) EXPECT_EQ(tier.index.find_beginning(block(number)), std::nullopt);
 }
 
 // Guards: dropping an idle chunk frees its slot at once and only its slot.
