@@ -46,7 +46,8 @@ SLUICE_INSPECT(engine_totals, steps, boundaries, withdrawn_plans, flushed_stores
                finished_stop, finished_length, finished_abort, finished_error, loads_ok, loads_failed, loads_stale,
                loads_timed_out, stores_ok, stores_failed, stores_stale, stores_timed_out, loaded_bytes, stored_bytes,
                device_evictions, host_evictions, refused_offers, resets_device_success, resets_device_refused,
-               resets_tiers_success, resets_tiers_refused, resets_all_success, resets_all_refused, invariant_violations);
+               resets_tiers_success, resets_tiers_refused, resets_all_success, resets_all_refused, load_actor_restarts, store_actor_restarts,
+               invariant_violations);
 SLUICE_INSPECT(engine_snapshot, last_step, is_idle, is_boundary_open, control, requests, transfers, blocks, slots, totals);
 
 SLUICE_INSPECT(submit_request, params);
@@ -57,6 +58,7 @@ SLUICE_INSPECT(pause_engine, mode, clear_cache, clear_tiers, timeout);
 SLUICE_INSPECT(resume_engine);
 SLUICE_INSPECT(sleep_engine, level, mode, clear_tiers, timeout);
 SLUICE_INSPECT(wake_engine, weights, kv_cache);
+SLUICE_INSPECT(adopt_transfers, ids, highest);
 SLUICE_INSPECT(snapshot_query);
 SLUICE_INSPECT(integrity_query);
 SLUICE_INSPECT(integrity_report, faults);

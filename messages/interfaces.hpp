@@ -21,18 +21,32 @@ using load_actor = compat::typed_actor<             //
     caf::result<void>(unstage_loads),               // the plan was withdrawn
     caf::result<step_load_ids>(current_step_loads), // from the preemption handler; ids staged for that step, or none
     caf::result<void>(submit_loads),                // dispatch
+    caf::result<void>(adopt_transfers),             // the first message to a successor
     caf::result<void>(copies_ended)>;               // from its stream's thread
 
 /// Owns the physical state of stores, and flushes in waiting.
 using store_actor = compat::typed_actor<         //
     caf::result<void>(submit_stores),            // commit, and before a boundary
+    caf::result<void>(adopt_transfers),          // the first message to a successor
     caf::result<stores_flushed>(flush_stores),   // from the preemption handler; answered when all have settled
     caf::result<void>(copies_ended)>;            // from its stream's thread
 
+/// The load or store actor ended. Its successor has the same stream; what the predecessor did not handle is lost.
+struct load_actor_replaced {
+  load_actor successor;
+};
+SLUICE_INSPECT(load_actor_replaced, successor);
+struct store_actor_replaced {
+  store_actor successor;
+};
+SLUICE_INSPECT(store_actor_replaced, successor);
+
 /// Owns the boundary in progress, nothing else.
 using preemption_handler = compat::typed_actor<     //
-    caf::result<boundary_cleared>(step_boundary)>;  // or older_load_pending, flush_timed_out, transfer_actor_lost;
+    caf::result<boundary_cleared>(step_boundary),   // or older_load_pending, flush_timed_out, transfer_actor_lost;
                                                     // the error's context is std::vector<transfer_id>
+    caf::result<void>(load_actor_replaced),         // from the scheduler: later boundaries are about the successor
+    caf::result<void>(store_actor_replaced)>;       // the same; a flush in waiting is lost
 
 /// Runs the model.
 using executor_actor = compat::typed_actor<  //
@@ -52,6 +66,8 @@ SLUICE_INSPECT(connect_engine, loads, stores, handler, executor);
 /// Owns queues, block tables, the device block pool, the prefix index, the tier index and the transfer ledger.
 using scheduler_actor = compat::typed_actor<        //
     caf::result<void>(connect_engine),              // from the runtime
+    caf::result<void>(load_actor_replaced),         // from the supervisor
+    caf::result<void>(store_actor_replaced),        // from the supervisor
     caf::result<void>(submit_request),              // from a request actor, which gets the request's messages
     caf::result<void>(abort_request),               // from a request actor
     caf::result<void>(finish_request),              // from a request actor
@@ -72,9 +88,10 @@ using scheduler_actor = compat::typed_actor<        //
     caf::result<void>(control_expired),             // from itself
     caf::result<void>(plan_again)>;                 // from itself
 
-/// Watches the five actors above; the end of any of them is the end of the engine.
+/// Watches the five actors above. A load or store actor that ends gets a successor; the end of any other is the end of
+/// the engine.
 using supervisor_actor = compat::typed_actor<  //
-    caf::result<void>(stop_watching)>;         // from the runtime, before it ends them
+    caf::result<void>(stop_watching)>;         // from the runtime: ends them all, and itself
 
 }  // namespace sluice::inline v0
 
@@ -86,6 +103,9 @@ SLUICE_TYPE_ID(sluice, sluice::control_report)
 SLUICE_TYPE_ID(sluice, sluice::engine_snapshot)
 SLUICE_TYPE_ID(sluice, sluice::integrity_report)
 SLUICE_TYPE_ID(sluice, sluice::connect_engine)
+SLUICE_TYPE_ID(sluice, sluice::load_actor_replaced)
+SLUICE_TYPE_ID(sluice, sluice::store_actor_replaced)
+SLUICE_TYPE_ID(sluice, sluice::adopt_transfers)
 SLUICE_TYPE_ID(sluice, sluice::submit_request)
 SLUICE_TYPE_ID(sluice, sluice::abort_request)
 SLUICE_TYPE_ID(sluice, sluice::finish_request)

@@ -239,6 +239,13 @@ struct client_gone {};
 /// The runtime ends the engine's actors itself from now on: their ends are no failures.
 struct stop_watching {};
 
+/// Scheduler to the successor of a load or store actor that ended, before anything else: transfers that may be on the
+/// stream. They settle, as failed and with nothing known of their bytes, once the stream has passed all it held.
+struct adopt_transfers {
+  std::vector<transfer_id> ids;
+  transfer_id highest;  ///< transfers up to this one that are not named have settled
+};
+
 // -- from device threads to the actor that enqueued the work ----------------------------------------------------
 
 /// One or more transfers ended; take them from the shared completion list.

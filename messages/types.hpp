@@ -280,6 +280,7 @@ struct engine_totals {
   std::uint64_t resets_device_success = 0, resets_device_refused = 0;
   std::uint64_t resets_tiers_success = 0, resets_tiers_refused = 0;
   std::uint64_t resets_all_success = 0, resets_all_refused = 0;
+  std::uint64_t load_actor_restarts = 0, store_actor_restarts = 0;
   std::uint64_t invariant_violations = 0;
 };
 

@@ -65,7 +65,6 @@ engine::~engine() {
   load_.reset();
   store_.reset();
   scheduler_ = scheduler_actor{};
-  actors_ = connect_engine{};
   supervisor_ = supervisor_actor{};
   system_.reset();
   model_.reset();
@@ -75,12 +74,6 @@ void engine::end_actors() {
   if (std::exchange(has_ended_actors_, true)) return;
   const compat::thread_visit visit;
   compat::anon_mail(stop_watching{}).send(supervisor_);
-  const auto reason = caf::make_error(caf::exit_reason::user_shutdown);
-  compat::send_exit(scheduler_, reason);
-  compat::send_exit(actors_.handler, reason);
-  compat::send_exit(actors_.executor, reason);
-  compat::send_exit(actors_.loads, reason);
-  compat::send_exit(actors_.stores, reason);
   system_->await_all_actors_done();
 }
 
@@ -132,17 +125,27 @@ void engine::spawn(const runtime_options& options) {
   scheduler_ = compat::spawn<scheduler_actor, scheduler_actor_state>(*system_, std::move(core), boundary_timeout,
                                                                      make_hooks(options));
   auto* device = device_.get();
-  actors_.loads = compat::spawn<load_actor, load_actor_state>(*system_, scheduler_, stream_lease{device, load_.get()},
-                                                              memory());
-  actors_.stores = compat::spawn<store_actor, store_actor_state>(*system_, scheduler_,
-                                                                 stream_lease{device, store_.get()}, memory());
-  actors_.handler = compat::spawn<preemption_handler, preemption_handler_state>(*system_, actors_.loads,
-                                                                                actors_.stores, preemption);
-  actors_.executor = compat::spawn<executor_actor, executor_actor_state>(
+  supervised_engine engine{scheduler_, {}, {}, {}};
+  engine.make_loads = [this, device] {
+    const stream_lease lease{device, load_.get()};
+    return compat::spawn<load_actor, load_actor_state>(*system_, scheduler_, lease, memory());
+  };
+  engine.make_stores = [this, device] {
+    const stream_lease lease{device, store_.get()};
+    return compat::spawn<store_actor, store_actor_state>(*system_, scheduler_, lease, memory());
+  };
+  auto& actors = engine.actors;
+  actors.loads = engine.make_loads();
+  actors.stores = engine.make_stores();
+  actors.handler =
+      compat::spawn<preemption_handler, preemption_handler_state>(*system_, actors.loads, actors.stores, preemption);
+  actors.executor = compat::spawn<executor_actor, executor_actor_state>(
       *system_, scheduler_, model_.get(), stream_lease{device, compute_.get()}, pool_.view());
-  supervisor_ = compat::spawn<supervisor_actor, supervisor_actor_state>(*system_, scheduler_, actors_,
-                                                                        on_failure_);
-  compat::anon_mail(connect_engine{actors_}).send(scheduler_);
+  compat::anon_mail(connect_engine{actors}).send(scheduler_);
+  supervisor_options watching;
+  watching.on_failure = on_failure_;
+  watching.on_restart = [](const std::string& what) { spdlog::error("{}", what); };
+  supervisor_ = compat::spawn<supervisor_actor, supervisor_actor_state>(*system_, std::move(engine), std::move(watching));
 }
 
 scheduler_hooks engine::make_hooks(const runtime_options& options) const {

@@ -71,7 +71,6 @@ class engine {
   std::unique_ptr<caf::actor_system_config> config_;
   std::unique_ptr<caf::actor_system> system_;
   scheduler_actor scheduler_;
-  connect_engine actors_;
   supervisor_actor supervisor_;
   bool has_ended_actors_ = false;
 };

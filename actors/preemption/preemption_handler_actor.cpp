@@ -29,6 +29,12 @@ preemption_handler::behavior_type preemption_handler_state::make_behavior() {
                 });
         return promise;
       },
+      [this](const load_actor_replaced& message) { loads = message.successor; },
+      [this](const store_actor_replaced& message) {
+        stores = message.successor;
+        // The promise died with the actor, and nobody says so.
+        if (flushing) fail_flush(flushing->cleared.step, errc::transfer_actor_lost);
+      },
   };
 }
 
@@ -36,13 +42,26 @@ void preemption_handler_state::flush(const boundary_flush& needed, step_id step,
                                      compat::response_promise<boundary_cleared> promise) {
   const boundary_cleared cleared{step, static_cast<std::uint32_t>(needed.stores.size()), needed.num_excluded_loads};
   if (needed.stores.empty()) return compat::deliver(promise, cleared);
+  flushing = open_flush{cleared, needed.stores, std::move(promise)};
   compat::mail(self, flush_stores{step, needed.stores})
       .request(stores, options.flush_timeout)
-      .then([promise, cleared](const stores_flushed&) mutable { compat::deliver(promise, cleared); },
-            [promise, ids = needed.stores](const caf::error& reason) mutable {
-              const auto code = compat::is_timeout(reason) ? errc::flush_timed_out : errc::transfer_actor_lost;
-              compat::deliver_error(promise, compat::make_error(code, ids));
-            });
+      .then(
+          [this, step](const stores_flushed&) {
+            if (auto open = take_flush(step)) compat::deliver(open->promise, open->cleared);
+          },
+          [this, step](const caf::error& reason) {
+            fail_flush(step, compat::is_timeout(reason) ? errc::flush_timed_out : errc::transfer_actor_lost);
+          });
+}
+
+/// Nothing when it was answered already.
+std::optional<preemption_handler_state::open_flush> preemption_handler_state::take_flush(step_id step) {
+  if (!flushing || flushing->cleared.step != step) return std::nullopt;
+  return std::exchange(flushing, std::nullopt);
+}
+
+void preemption_handler_state::fail_flush(step_id step, errc code) {
+  if (auto open = take_flush(step)) compat::deliver_error(open->promise, compat::make_error(code, open->stores));
 }
 
 }  // namespace sluice::inline v0

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+#include <vector>
 
 #include <sluice/actors/preemption/boundary_flush.hpp>
 #include <sluice/messages/interfaces.hpp>
@@ -22,12 +24,22 @@ struct preemption_handler_state {
                            preemption_options options);
   preemption_handler::behavior_type make_behavior();
 
+  /// A boundary whose stores are being flushed.
+  struct open_flush {
+    boundary_cleared cleared;
+    std::vector<transfer_id> stores;
+    compat::response_promise<boundary_cleared> promise;
+  };
+
   void flush(const boundary_flush& flush, step_id step, compat::response_promise<boundary_cleared> promise);
+  std::optional<open_flush> take_flush(step_id step);
+  void fail_flush(step_id step, errc code);
 
   preemption_handler::pointer self;
   load_actor loads;
   store_actor stores;
   preemption_options options;
+  std::optional<open_flush> flushing;
 };
 
 }  // namespace sluice::inline v0

@@ -24,6 +24,16 @@ scheduler_actor_state::scheduler_actor_state(scheduler_actor::pointer self_point
 scheduler_actor::behavior_type scheduler_actor_state::make_behavior() {
   return {
       [this](const connect_engine& message) { engine = message; },
+      [this](const load_actor_replaced& message) {
+        engine.loads = message.successor;
+        compat::mail(self, message).send(engine.handler);
+        after([&] { core->transfer_actor_replaced(transfer_direction::load); });
+      },
+      [this](const store_actor_replaced& message) {
+        engine.stores = message.successor;
+        compat::mail(self, message).send(engine.handler);
+        after([&] { core->transfer_actor_replaced(transfer_direction::store); });
+      },
       [this](const submit_request& message) {
         clients[message.params.id] = compat::sender_as<request_actor>(self);
         after([&] { core->submit(message); });
@@ -88,6 +98,13 @@ void scheduler_actor_state::send(unstage_loads& message) { compat::mail(self, me
 void scheduler_actor_state::send(submit_loads& message) { compat::mail(self, std::move(message)).send(engine.loads); }
 void scheduler_actor_state::send(submit_stores& message) { compat::mail(self, std::move(message)).send(engine.stores); }
 void scheduler_actor_state::send(execute_step& message) { compat::mail(self, std::move(message)).send(engine.executor); }
+
+void scheduler_actor_state::send(adoption& message) {
+  switch (message.direction) {
+    case transfer_direction::load: compat::mail(self, std::move(message.transfers)).send(engine.loads); break;
+    case transfer_direction::store: compat::mail(self, std::move(message.transfers)).send(engine.stores); break;
+  }
+}
 
 void scheduler_actor_state::send(step_boundary& message) {
   const auto step = message.step;

@@ -45,6 +45,7 @@ struct scheduler_actor_state {
   void send(unstage_loads& message);
   void send(submit_loads& message);
   void send(submit_stores& message);
+  void send(adoption& message);
   void send(step_boundary& message);
   void send(execute_step& message);
   void send(request_tokens& message);

@@ -18,7 +18,7 @@ void scheduler_core::cleared(const boundary_cleared& message) {
   state_.totals.boundary_excluded_loads += message.num_excluded_loads;
   auto step = std::move(*boundary_);
   boundary_.reset();
-  dispatch(std::move(step), true);
+  dispatch(std::move(step));
   run();
 }
 
@@ -46,6 +46,24 @@ void scheduler_core::boundary_failed(step_id step, errc code, std::vector<transf
 }
 
 void scheduler_core::plan_again() { run(); }
+
+void scheduler_core::transfer_actor_replaced(transfer_direction direction) {
+  adopt_transfers adopted{state_.ledger.ids(direction), {state_.ledger.next_id().value - 1}};
+  erase_settled(adopted.ids);
+  switch (direction) {
+    case transfer_direction::load:
+      ++state_.totals.load_actor_restarts;
+      held_loads_.clear();  // adopted with the others
+      if (boundary_) {
+        for (const auto& load : boundary_->loads) std::erase(adopted.ids, load.id);
+        boundary_->are_loads_staged = false;
+      }
+      break;
+    case transfer_direction::store: ++state_.totals.store_actor_restarts; break;
+  }
+  send(adoption{direction, std::move(adopted)});
+  run();
+}
 
 scheduler_core::open_step scheduler_core::withdraw() {
   ++state_.totals.withdrawn_plans;
@@ -78,10 +96,14 @@ void scheduler_core::fail_for_older_load(request_id id) {
 
 /// Stores whose settlement already waits among the inputs are not given up.
 void scheduler_core::give_up_unsettled(std::vector<transfer_id> stores) {
+  erase_settled(stores);
+  give_up(state_, stores);
+}
+
+void scheduler_core::erase_settled(std::vector<transfer_id>& transfers) const {
   for (const auto& message : inputs_)
     if (const auto* settled = std::get_if<transfers_settled>(&message))
-      for (const auto& outcome : settled->outcomes) std::erase(stores, outcome.id);
-  give_up(state_, stores);
+      for (const auto& outcome : settled->outcomes) std::erase(transfers, outcome.id);
 }
 
 }  // namespace sluice::inline v0

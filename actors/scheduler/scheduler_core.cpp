@@ -43,18 +43,19 @@ bool scheduler_core::open() {
   if (needs_boundary)
     open_boundary(std::move(step));
   else
-    dispatch(std::move(step), false);
+    dispatch(std::move(step));
   return true;
 }
 
 void scheduler_core::open_boundary(open_step step) {
   ++state_.totals.boundaries;
   if (!step.loads.empty()) send(stage_loads{step.plan.step, step.loads});
+  step.are_loads_staged = true;
   send(step_boundary{step.plan.step, pending_of_preempted(state_), step.plan.reused_stores});
   boundary_ = std::move(step);
 }
 
-void scheduler_core::dispatch(open_step step, bool are_loads_staged) {
+void scheduler_core::dispatch(open_step step) {
   state_.unreported_preemptions.clear();
   ++state_.totals.steps;
   auto& plan = step.plan;
@@ -65,7 +66,7 @@ void scheduler_core::dispatch(open_step step, bool are_loads_staged) {
     send(execute_step{make_batch(state_, plan)});
   }
   if (!step.loads.empty()) {
-    if (are_loads_staged) step.loads.clear();
+    if (step.are_loads_staged) step.loads.clear();
     send_loads({plan.step, std::move(step.loads), after_step});
     watch_transfers();
   }

@@ -53,6 +53,12 @@ struct timer {
   std::chrono::nanoseconds after{0};
 };
 
+/// To the successor of the actor that drove the copies in that direction.
+struct adoption {
+  transfer_direction direction = transfer_direction::load;
+  adopt_transfers transfers;
+};
+
 /// The engine found its own state inconsistent.
 struct invariant_violation {
   step_id step;
@@ -60,7 +66,7 @@ struct invariant_violation {
 };
 
 /// In the order of sending.
-using outgoing = std::variant<stage_loads, unstage_loads, submit_loads, submit_stores, step_boundary, execute_step,
+using outgoing = std::variant<stage_loads, unstage_loads, submit_loads, submit_stores, adoption, step_boundary, execute_step,
                               request_tokens, request_finished, reset_answer, control_answer, change_memory,
                               timer<check_transfers>, timer<wait_expired>, timer<control_expired>, invariant_violation>;
 
@@ -97,6 +103,11 @@ class scheduler_core {
   /// transfer_actor_lost nothing is planned before the next input or `plan_again`, which the caller owes.
   void boundary_failed(step_id step, errc code, std::vector<transfer_id> ids);
 
+  /// The actor that drove the copies in that direction ended; everything goes to its successor from now on. Acted on
+  /// at once, also while a boundary is open: transfers that may be on the stream are adopted, loads that were staged
+  /// are submitted wholly when the boundary is cleared.
+  void transfer_actor_replaced(transfer_direction direction);
+
   /// Goes on after a boundary lost an actor.
   void plan_again();
 
@@ -130,6 +141,7 @@ class scheduler_core {
   struct open_step {
     step_plan plan;
     std::vector<transfer_job> loads;
+    bool are_loads_staged = false;
   };
   /// Which transfers there were at the last checks: those of the oldest have had their time.
   struct transfer_watch {
@@ -168,7 +180,7 @@ class scheduler_core {
   void run();
   bool open();
   void open_boundary(open_step step);
-  void dispatch(open_step step, bool are_loads_staged);
+  void dispatch(open_step step);
   void commit_results();
   void commit(const step_result& result);
   void commit(const step_failed& failure);
@@ -185,6 +197,7 @@ class scheduler_core {
   std::vector<request_id> preempted_waiters_of(const std::vector<transfer_id>& loads) const;
   void fail_for_older_load(request_id id);
   void give_up_unsettled(std::vector<transfer_id> stores);
+  void erase_settled(std::vector<transfer_id>& transfers) const;
 
   void report(std::string what);
   template <class Message>

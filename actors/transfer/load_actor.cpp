@@ -32,6 +32,7 @@ load_actor::behavior_type load_actor_state::make_behavior() {
         queue.submit(std::exchange(staged, {}), message.after_step);
         staged_step = {};
       },
+      [this](const adopt_transfers& message) { queue.adopt(message.ids, message.highest); },
       [this](const copies_ended&) {
         auto ended = queue.take_ended();
         if (!ended.empty())

@@ -14,6 +14,7 @@ store_actor_state::store_actor_state(store_actor::pointer self_pointer, schedule
 store_actor::behavior_type store_actor_state::make_behavior() {
   return {
       [this](const submit_stores& message) { queue.submit(message.stores, message.after_step); },
+      [this](const adopt_transfers& message) { queue.adopt(message.ids, message.highest); },
       [this](const flush_stores& message) { return flush(message); },
       [this](const copies_ended&) {
         const auto ended = queue.take_ended();

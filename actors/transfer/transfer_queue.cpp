@@ -37,6 +37,15 @@ void transfer_queue::submit(const std::vector<transfer_job>& jobs, step_id after
   for (const auto& job : jobs) enqueue(job, waits);
 }
 
+void transfer_queue::adopt(const std::vector<transfer_id>& ids, transfer_id highest) {
+  highest_ = std::max(highest_, highest);
+  if (ids.empty()) return;
+  submitted_.insert(ids.begin(), ids.end());
+  static_cast<void>(lease_.stream->call_when_reached([list = ended_, ids](const std::optional<gpu::error>&) {
+    for (auto id : ids) list->add({id, transfer_result::failed, 0, std::chrono::nanoseconds{0}, true});
+  }));
+}
+
 void transfer_queue::enqueue(const transfer_job& job, const gpu::status& waits) {
   submitted_.insert(job.id);
   highest_ = std::max(highest_, job.id);

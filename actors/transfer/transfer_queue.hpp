@@ -30,6 +30,10 @@ class transfer_queue {
   /// as failed, with no good copy.
   void submit(const std::vector<transfer_job>& jobs, step_id after_step);
 
+  /// Takes over transfers that a predecessor on the same stream may have submitted. They end, as refused, when
+  /// everything on the stream has; while the device cannot say when that is, they do not.
+  void adopt(const std::vector<transfer_id>& ids, transfer_id highest);
+
   /// On the stream: submitted and not yet taken as ended.
   bool holds(transfer_id id) const { return submitted_.contains(id); }
   transfer_id highest_submitted() const { return highest_; }

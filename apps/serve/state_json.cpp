@@ -138,6 +138,7 @@ constexpr total totals[] = {SLUICE_TOTAL(steps),
                             SLUICE_TOTAL(resets_tiers_refused),
                             SLUICE_TOTAL(resets_all_success),
                             SLUICE_TOTAL(resets_all_refused),
+                            SLUICE_TOTAL(load_actor_restarts), SLUICE_TOTAL(store_actor_restarts),
                             SLUICE_TOTAL(invariant_violations)};
 #undef SLUICE_TOTAL
 

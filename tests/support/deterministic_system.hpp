@@ -137,6 +137,15 @@ class deterministic_system {
     return step(actor);
   }
 
+  // Ends the actor before it handles its next message, as an exception in that handler would.
+  template <class Handle>
+  void kill(const Handle& actor) {
+    auto* target = caf::actor_cast<caf::abstract_actor*>(actor);
+    caf::exit_msg exit{target->address(), caf::make_error(caf::exit_reason::kill)};
+    target->enqueue(nullptr, caf::make_message_id(caf::message_priority::high), caf::make_message(std::move(exit)),
+                    nullptr);
+  }
+
   // -- many messages
   // ---------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #include <sluice/actors/executor/executor_actor.hpp>
 #include <sluice/actors/request/request_actor.hpp>
 #include <sluice/actors/scheduler/host_tier_index.hpp>
+#include <sluice/runtime/supervisor_actor.hpp>
 
 namespace sluice::testing {
 
@@ -50,7 +51,9 @@ test_engine::test_engine(engine_options engine_options)
 }
 
 test_engine::~test_engine() {
-  if (!::testing::Test::HasFatalFailure()) check_end();
+  if (failures.empty() && !::testing::Test::HasFatalFailure()) check_end();
+  if (supervisor) compat::send_exit(supervisor, caf::make_error(caf::exit_reason::kill));
+  system.run_all();  // nobody is to be replaced any more
   system.end_all();
 }
 
@@ -112,9 +115,26 @@ void test_engine::spawn_actors() {
   } else {
     handler = system.spawn<preemption_handler, preemption_handler_state>(loader, storer, preemption);
   }
+  if (options.is_supervised) spawn_supervisor(memory);
   system.before_turn = [this] { watch_traffic(); };
   compat::anon_mail(connect_engine{loader, storer, handler, executor}).send(scheduler);
   system.run_all();
+}
+
+void test_engine::spawn_supervisor(const transfer_memory& memory) {
+  supervised_engine engine{scheduler, {loader, storer, handler, executor}, {}, {}};
+  engine.make_loads = [this, memory] {
+    const stream_lease lease{&device, load_stream.get()};
+    return loader = system.spawn<load_actor, load_actor_state>(scheduler, lease, memory);
+  };
+  engine.make_stores = [this, memory] {
+    const stream_lease lease{&device, store_stream.get()};
+    return storer = system.spawn<store_actor, store_actor_state>(scheduler, lease, memory);
+  };
+  supervisor_options watching;
+  watching.on_failure = [this](const error& failure) { failures.push_back(failure); };
+  watching.on_restart = [this](const std::string& what) { restarts.push_back(what); };
+  supervisor = system.spawn<supervisor_actor, supervisor_actor_state>(std::move(engine), std::move(watching));
 }
 
 request_id test_engine::submit(std::vector<token_id> prompt, std::uint32_t max_tokens, std::vector<std::string> stop,
@@ -146,6 +166,14 @@ void test_engine::run_to_idle() {
   do
     if (system.run_all() >= deterministic_system::max_steps) return;  // has failed
   while (device.run_everything() > 0 || system.num_pending() > 0);
+}
+
+void test_engine::run_past_pauses() {
+  for (int i = 0; i < 10; ++i) {
+    run_to_idle();
+    system.advance(std::chrono::milliseconds{100});
+  }
+  run_to_idle();
 }
 
 void test_engine::run_step() {

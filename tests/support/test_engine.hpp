@@ -44,6 +44,7 @@ struct engine_options {
   /// Last word on what the scheduler is told.
   std::function<void(scheduler_config&)> adjust = [](scheduler_config&) {};
   bool holds_compute = false;        ///< steps run when the test drives the stream "compute"
+  bool is_supervised = false;        ///< a load or store actor that ends gets a successor
   bool has_fake_handler = false;     ///< the test answers boundaries itself, through `handler_probe`
 };
 
@@ -61,7 +62,7 @@ struct client_record {
 class test_engine {
  public:
   explicit test_engine(engine_options options = {});
-  /// Settles everything, then: nothing left in flight, all blocks free, integrity holds, every request ended once,
+  /// Unless the engine has failed: settles everything, then: nothing left in flight, all blocks free, integrity holds, every request ended once,
   /// no block was ever wrong.
   ~test_engine();
 
@@ -76,6 +77,8 @@ class test_engine {
   void run() { system.run_all(); }
   /// Copies end, in the order of streams, and everything goes on until nothing is left to do.
   void run_to_idle();
+  /// The same, and timers run out that are due within a second, several times over.
+  void run_past_pauses();
   /// One whole step: until the scheduler has sent the next batch, or until nothing goes on.
   void run_step();
   /// Until the request has this many tokens, prompt included, of which the last one is not computed. The next step
@@ -146,6 +149,9 @@ class test_engine {
   store_actor storer;
   preemption_handler handler;
   executor_actor executor;
+  supervisor_actor supervisor;
+  std::vector<error> failures;          ///< that the supervisor reported
+  std::vector<std::string> restarts;    ///< of transfer actors
   std::unique_ptr<probe<preemption_handler>> handler_probe;
   preemption_options preemption;
   std::vector<kv_event> events;         ///< if `adjust` asks for them
@@ -161,6 +167,7 @@ class test_engine {
   void make_memory();
   kv_memory device_kv();
   void spawn_actors();
+  void spawn_supervisor(const transfer_memory& memory);
   scheduler_config config() const;
 
   void check_end();
