@@ -32,8 +32,7 @@ preemption_handler::behavior_type preemption_handler_state::make_behavior() {
       [this](const load_actor_replaced& message) { loads = message.successor; },
       [this](const store_actor_replaced& message) {
         stores = message.successor;
-        // The promise died with the actor, and nobody says so.
-        if (flushing) fail_flush(flushing->cleared.step, errc::transfer_actor_lost);
+        lose_flushes();
       },
   };
 }
@@ -42,26 +41,33 @@ void preemption_handler_state::flush(const boundary_flush& needed, step_id step,
                                      compat::response_promise<boundary_cleared> promise) {
   const boundary_cleared cleared{step, static_cast<std::uint32_t>(needed.stores.size()), needed.num_excluded_loads};
   if (needed.stores.empty()) return compat::deliver(promise, cleared);
-  flushing = open_flush{cleared, needed.stores, std::move(promise)};
+  const auto ticket = ++last_ticket;
+  flushing.emplace(ticket, open_flush{cleared, needed.stores, std::move(promise)});
   compat::mail(self, flush_stores{step, needed.stores})
       .request(stores, options.flush_timeout)
       .then(
-          [this, step](const stores_flushed&) {
-            if (auto open = take_flush(step)) compat::deliver(open->promise, open->cleared);
+          [this, ticket](const stores_flushed&) {
+            if (auto open = take_flush(ticket)) compat::deliver(open->promise, open->cleared);
           },
-          [this, step](const caf::error& reason) {
-            fail_flush(step, compat::is_timeout(reason) ? errc::flush_timed_out : errc::transfer_actor_lost);
+          [this, ticket](const caf::error& reason) {
+            fail_flush(ticket, compat::is_timeout(reason) ? errc::flush_timed_out : errc::transfer_actor_lost);
           });
 }
 
 /// Nothing when it was answered already.
-std::optional<preemption_handler_state::open_flush> preemption_handler_state::take_flush(step_id step) {
-  if (!flushing || flushing->cleared.step != step) return std::nullopt;
-  return std::exchange(flushing, std::nullopt);
+std::optional<preemption_handler_state::open_flush> preemption_handler_state::take_flush(std::uint64_t ticket) {
+  auto found = flushing.extract(ticket);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.mapped());
 }
 
-void preemption_handler_state::fail_flush(step_id step, errc code) {
-  if (auto open = take_flush(step)) compat::deliver_error(open->promise, compat::make_error(code, open->stores));
+void preemption_handler_state::fail_flush(std::uint64_t ticket, errc code) {
+  if (auto open = take_flush(ticket)) compat::deliver_error(open->promise, compat::make_error(code, open->stores));
+}
+
+/// Their promises died with the store actor, and nobody says so.
+void preemption_handler_state::lose_flushes() {
+  while (!flushing.empty()) fail_flush(flushing.begin()->first, errc::transfer_actor_lost);
 }
 
 }  // namespace sluice::inline v0

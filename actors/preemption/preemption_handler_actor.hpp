@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -32,14 +34,16 @@ struct preemption_handler_state {
   };
 
   void flush(const boundary_flush& flush, step_id step, compat::response_promise<boundary_cleared> promise);
-  std::optional<open_flush> take_flush(step_id step);
-  void fail_flush(step_id step, errc code);
+  std::optional<open_flush> take_flush(std::uint64_t ticket);
+  void fail_flush(std::uint64_t ticket, errc code);
+  void lose_flushes();
 
   preemption_handler::pointer self;
   load_actor loads;
   store_actor stores;
   preemption_options options;
-  std::optional<open_flush> flushing;
+  std::map<std::uint64_t, open_flush> flushing;  ///< by ticket; one, unless somebody asks twice
+  std::uint64_t last_ticket = 0;
 };
 
 }  // namespace sluice::inline v0
