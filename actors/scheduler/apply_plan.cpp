@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
 
 namespace {
@@ -81,8 +83,12 @@ void admit(scheduler_state& state, const planned_admission& admission, std::vect
   for (std::size_t g = 0; g < request.groups.size(); ++g)
     if (g < admission.tables.size()) fill_table(state, request.groups[g], admission.tables[g]);
   if (admission.load) jobs.push_back(create_load(state, request, admission));
-  for (auto load : admission.joined_loads) state.ledger.add_waiter(load, request.params.id);
+  for (auto load : admission.joined_loads)
+    if (holds(rule::wait_for_joined_loads)) state.ledger.add_waiter(load, request.params.id);
   if (admission.load) append_targets(state, request, *admission.load);
+  if (admission.load && !holds(rule::hold_load_targets))
+    for (const auto& part : admission.load->parts)
+      for (auto block : part.blocks) state.pool.release(block);
   request.epoch = admission.epoch;
   request.num_computed_tokens = admission.num_computed_tokens;
   request.num_dispatched_tokens = admission.num_computed_tokens;
@@ -169,7 +175,8 @@ void withdraw_plan(scheduler_state& state, const step_plan& plan) {
   for (auto admission = plan.admissions.rbegin(); admission != plan.admissions.rend(); ++admission) {
     if (!admission->load) continue;
     const auto load = state.ledger.remove(admission->load->id);
-    state.offload_tier()->unpin(load->slots);
+    if (holds(rule::unpin_withdrawn)) state.offload_tier()->unpin(load->slots);
+    if (!holds(rule::hold_load_targets)) continue;
     for (auto block = load->blocks.rbegin(); block != load->blocks.rend(); ++block) state.pool.release(*block);
   }
 }
@@ -178,7 +185,7 @@ std::vector<pending_transfer> pending_of_preempted(const scheduler_state& state)
   std::vector<pending_transfer> pending;
   for (auto request : state.unreported_preemptions) {
     for (auto store : state.ledger.stores_of(request))
-      pending.push_back({store, transfer_direction::store, request});
+      if (holds(rule::flush_preempted)) pending.push_back({store, transfer_direction::store, request});
     for (auto load : state.ledger.loads_of(request)) pending.push_back({load, transfer_direction::load, request});
   }
   return pending;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include <sluice/actors/rules.hpp>
+
 #include <sluice/actors/scheduler/store_chunks.hpp>
 #include <sluice/actors/scheduler/window_reach.hpp>
 
@@ -64,7 +66,7 @@ void count_tokens(engine_totals& totals, const request_record& request, const pl
 void commit_entry(scheduler_state& state, const planned_entry& entry, const token_id* sampled,
                   commit_effects& effects) {
   auto* request = state.requests.find(entry.request);
-  if (request == nullptr || request->attempt != entry.attempt) return;
+  if (request == nullptr || (request->attempt != entry.attempt && holds(rule::match_attempts))) return;
   count_tokens(state.totals, *request, entry);
   request->num_computed_tokens = entry.first_position + entry.num_tokens;
   std::optional<finish_reason> reason;

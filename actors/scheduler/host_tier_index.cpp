@@ -5,6 +5,8 @@
 #include <cassert>
 #include <unordered_set>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
 
 host_tier_index::host_tier_index(std::uint32_t num_slots, std::unique_ptr<eviction_policy> policy)
@@ -21,6 +23,7 @@ std::optional<slot_id> host_tier_index::find(const chunk_key& key) const {
 lookup_verdict host_tier_index::lookup(const chunk_key& key) const {
   auto slot = find(key);
   if (!slot) return lookup_verdict::miss;
+  if (!holds(rule::pending_is_no_hit)) return lookup_verdict::hit;
   return slots_[slot->value].state == slot_state::ready ? lookup_verdict::hit : lookup_verdict::pending;
 }
 
@@ -42,7 +45,9 @@ offer_outcome host_tier_index::offer(std::span<const chunk_key> keys) {
   if (wanted.size() > counts_.free) {
     const auto num_needed = wanted.size() - counts_.free;
     if (policy_->num_evictable() < num_needed) return refused;
-    victims = policy_->victims(incoming, num_needed, [&](slot_id slot) { return spared.contains(slot); });
+    victims = policy_->victims(incoming, num_needed, [&](slot_id slot) {
+      return holds(rule::spare_offered_slots) && spared.contains(slot);
+    });
     if (victims.size() < num_needed) return refused;
   }
   return accept(keys, wanted, victims);
@@ -90,9 +95,9 @@ std::vector<slot_id> host_tier_index::pin(std::span<const chunk_key> keys) {
   for (const auto& key : keys) {
     const auto slot = index_.at(key);
     auto& record = slots_[slot.value];
-    assert(record.state == slot_state::ready);
+    assert(record.state == slot_state::ready || !holds(rule::pending_is_no_hit));
     if (record.num_readers++ == 0) {
-      policy_->pin(slot);
+      if (holds(rule::pin_loaded_slots)) policy_->pin(slot);
       ++counts_.pinned;
     }
     pinned.push_back(slot);
@@ -107,7 +112,7 @@ void host_tier_index::unpin(std::span<const slot_id> slots) {
     if (--record.num_readers > 0) continue;
     --counts_.pinned;
     if (record.state == slot_state::ready)
-      policy_->unpin(slot);
+      holds(rule::pin_loaded_slots) ? policy_->unpin(slot) : policy_->touch(slot);
     else
       free_if_quiet(slot);
   }

@@ -67,6 +67,21 @@ void check_request(const scheduler_state& state, const request_record& request, 
   }
 }
 
+/// Where a request computes, it computes alone: nobody else holds the block, and nobody can find it.
+void check_written_blocks(const scheduler_state& state, const request_record& request, fault_list& faults) {
+  const bool holds_loads = !state.ledger.loads_of(request.params.id).empty();
+  if (request.phase == request_phase::waiting || holds_loads) return;
+  for (std::size_t g = 0; g < request.groups.size(); ++g) {
+    const auto& table = request.groups[g].table;
+    for (auto at = request.num_computed_tokens / state.config.block_size(g); at < table.size(); ++at) {
+      const bool is_private = state.pool.num_references(table[at]) == 1 && !state.pool.is_indexed(table[at]);
+      if (!is_private)
+        faults.push_back("request " + std::to_string(request.params.id.value) + " computes into block " +
+                         std::to_string(table[at].value) + ", which is not its own alone");
+    }
+  }
+}
+
 void check_transfers(const scheduler_state& state, fault_list& faults) {
   for (const auto& [id, record] : state.ledger.records()) {
     auto fault = [&, transfer = id](const char* what) {
@@ -97,7 +112,10 @@ std::vector<std::string> check_integrity(const scheduler_state& state) {
   append(state.ledger.check());
   if (state.tier) append(state.tier->check());
   check_references(state, faults);
-  for (const auto& [id, request] : state.requests.all()) check_request(state, request, faults);
+  for (const auto& [id, request] : state.requests.all()) {
+    check_request(state, request, faults);
+    check_written_blocks(state, request, faults);
+  }
   check_transfers(state, faults);
   if (state.requests.size() == 0 && state.ledger.records().empty()) {
     if (state.tier && state.tier->counts().pinned != 0) faults.push_back("slots are pinned although nothing is in flight");

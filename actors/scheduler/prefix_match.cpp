@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <sluice/actors/rules.hpp>
 #include <sluice/actors/scheduler/chunk_scan.hpp>
 
 namespace sluice::inline v0 {
@@ -25,7 +26,7 @@ class matcher {
 
   prefix_match run() {
     if (!state_.config.enable_prefix_caching || !request_.params.reads_prefix_cache) return std::move(match_);
-    const auto cap = align_down(num_tokens_ - 1, unit_);
+    const auto cap = align_down(num_tokens_ - holds(rule::compute_last_token), unit_);
     num_shared_ = find_shared(cap);
     num_covered_ = num_shared_;
     if (num_shared_ == 0 || !is_at_cap()) extend_from_tier();

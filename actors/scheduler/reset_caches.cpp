@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
 
 namespace {
@@ -40,7 +42,8 @@ cache_reset_report reset_tier(scheduler_state& state, tier_index& tier) {
   ++state.epoch.value;
   state.events.cleared(state.tier_place());
   for (auto direction : {transfer_direction::load, transfer_direction::store})
-    for (auto id : state.ledger.ids(direction)) state.ledger.mark_stale(id);
+    for (auto id : state.ledger.ids(direction))
+      if (holds(rule::settle_as_stale)) state.ledger.mark_stale(id);
   wake_all_chunk_waiters(state);
   wake_lookup_waiters(state);
   return report;

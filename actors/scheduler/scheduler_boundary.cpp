@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include <sluice/actors/rules.hpp>
 #include <sluice/actors/scheduler/apply_plan.hpp>
 #include <sluice/actors/scheduler/scheduler_core.hpp>
 #include <sluice/actors/scheduler/settle_transfers.hpp>
@@ -61,6 +62,7 @@ void scheduler_core::transfer_actor_replaced(transfer_direction direction) {
       break;
     case transfer_direction::store: ++state_.totals.store_actor_restarts; break;
   }
+  if (!holds(rule::adopt_transfers)) adopted.ids.clear();
   send(adoption{direction, std::move(adopted)});
   run();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <sluice/actors/rules.hpp>
 #include <sluice/actors/scheduler/apply_plan.hpp>
 #include <sluice/actors/scheduler/step_planner.hpp>
 
@@ -60,7 +61,7 @@ void scheduler_core::dispatch(open_step step) {
   ++state_.totals.steps;
   auto& plan = step.plan;
   count_queries(state_, plan);
-  const auto after_step = state_.last_sent_step;
+  const auto after_step = holds(rule::order_loads_after_steps) ? state_.last_sent_step : step_id{};
   if (!plan.entries.empty()) {
     state_.last_sent_step = plan.step;
     send(execute_step{make_batch(state_, plan)});

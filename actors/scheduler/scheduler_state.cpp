@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <sluice/actors/rules.hpp>
 #include <sluice/actors/scheduler/store_chunks.hpp>
 
 namespace sluice::inline v0 {
@@ -48,7 +49,8 @@ void release_passed_blocks(scheduler_state& state, request_record& request) {
     if (!shape.is_window()) continue;
     auto& group = request.groups[g];
     const auto first_read = shape.first_block_read_at(request.num_computed_tokens);
-    for (const auto end = first_read / shape.blocks_per_chunk * shape.blocks_per_chunk; group.num_passed < end;
+    const auto unit = holds(rule::keep_chunks_of_windows) ? shape.blocks_per_chunk : 1;
+    for (const auto end = first_read / unit * unit; group.num_passed < end;
          ++group.num_passed)
       state.pool.release(std::exchange(group.table[group.num_passed], null_block));
   }
@@ -71,6 +73,7 @@ void preempt(scheduler_state& state, request_record& request, preemption_cause c
 namespace {
 
 void wake_all(scheduler_state& state, const std::vector<request_id>& ids, waiting_reason reason) {
+  if (!holds(rule::wake_waiters)) return;
   for (auto id : ids)
     if (auto* request = state.requests.find(id); request != nullptr && request->reason == reason)
       state.requests.wake(*request);

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
 
 namespace {
 
 /// Leading blocks whose bytes are good.
 std::size_t num_good_blocks(const transfer_record& record, const transfer_outcome& outcome) {
-  if (outcome.result == transfer_result::ok) return record.blocks.size();
+  if (outcome.result == transfer_result::ok || !holds(rule::index_good_blocks)) return record.blocks.size();
   std::size_t num_blocks = 0;
   for (std::size_t c = 0; c < std::min<std::size_t>(outcome.num_good_copies, record.copies.size()); ++c)
     num_blocks += record.copies[c].num_blocks;
@@ -84,11 +86,19 @@ void drop_chunks(scheduler_state& state, const transfer_record& record, std::siz
       state.events.removed(state.tier_place(), std::span(&record.chunks[at], 1));
 }
 
+void begin_quarantine(scheduler_state& state, const transfer_record& record) {
+  if (!holds(rule::quarantine_given_up)) return;
+  for (auto block : record.blocks) state.pool.quarantine(block);
+}
+
+void end_quarantine(scheduler_state& state, const transfer_record& record) {
+  if (!holds(rule::quarantine_given_up)) return;
+  for (auto block : record.blocks) state.pool.unquarantine(block);
+}
+
 void release_targets(scheduler_state& state, const transfer_record& record) {
-  if (record.purpose == transfer_purpose::given_up) {
-    for (auto block : record.blocks) state.pool.unquarantine(block);
-    return;
-  }
+  if (record.purpose == transfer_purpose::given_up) return end_quarantine(state, record);
+  if (!holds(rule::hold_load_targets)) return;
   for (auto block = record.blocks.rbegin(); block != record.blocks.rend(); ++block) state.pool.release(*block);
 }
 
@@ -108,14 +118,13 @@ void settle_load(scheduler_state& state, const transfer_record& record, const tr
 
 void settle_store(scheduler_state& state, const transfer_record& record, const transfer_outcome& outcome) {
   const auto result = result_of(record, outcome);
-  const auto num_good = first_bad_slot(record, outcome);
+  const auto num_good = holds(rule::forget_failed_stores) ? first_bad_slot(record, outcome) : record.slots.size();
   for (std::size_t slot = 0; slot < record.slots.size(); ++slot) state.tier->complete(record.slots[slot], slot < num_good);
   if (record.purpose == transfer_purpose::wanted) {  // else the chunks were forgotten, and may be described anew
     state.events.stored(state.tier_place(), std::span(record.chunks).first(num_good));
     state.events.forget(std::span(record.chunks).subspan(num_good));
   }
-  if (record.purpose == transfer_purpose::given_up)
-    for (auto block : record.blocks) state.pool.unquarantine(block);
+  if (record.purpose == transfer_purpose::given_up) end_quarantine(state, record);
   for (const auto& chunk : record.chunks) wake_chunk_waiters(state, chunk);
   wake_store_waiter(state, record.request);
   if (result == transfer_result::ok) state.totals.stored_bytes += num_bytes(state, record);
@@ -127,17 +136,16 @@ void give_up_load(scheduler_state& state, const transfer_record& record) {
   const bool is_stale = record.purpose == transfer_purpose::stale;
   state.ledger.give_up(record.id);
   for (auto waiter : waiters) lose_load(state, waiter);
-  for (auto block : record.blocks) {
-    state.pool.quarantine(block);
-    state.pool.release(block);
-  }
+  begin_quarantine(state, record);
+  if (holds(rule::hold_load_targets))
+    for (auto block : record.blocks) state.pool.release(block);
   if (!is_stale) drop_chunks(state, record, 0);
 }
 
 void give_up_store(scheduler_state& state, const transfer_record& record) {
   if (record.purpose == transfer_purpose::wanted) state.events.forget(record.chunks);
   state.ledger.give_up(record.id);
-  for (auto block : record.blocks) state.pool.quarantine(block);
+  begin_quarantine(state, record);
   for (auto slot : record.slots) state.tier->drop(slot);
   for (const auto& chunk : record.chunks) wake_chunk_waiters(state, chunk);
   wake_store_waiter(state, record.request);

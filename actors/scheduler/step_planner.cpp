@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include <sluice/actors/rules.hpp>
 #include <sluice/actors/scheduler/plan_blocks.hpp>
 #include <sluice/actors/scheduler/prefix_match.hpp>
 
@@ -25,7 +26,7 @@ class planner {
     for (auto& request : runnable_)
       if (request != nullptr && !schedule(*request)) request = nullptr;
     // What a victim gives up is for requests before it, and then for itself.
-    if (plan_.preempted.empty() && state_.limits.admits) admit_waiting();
+    if ((plan_.preempted.empty() || !holds(rule::admit_no_victim)) && state_.limits.admits) admit_waiting();
     find_reused_stores();
     return std::move(plan_);
   }
@@ -110,7 +111,8 @@ class planner {
   bool consider(const request_record& request) {
     const auto id = request.params.id;
     if (num_active_ >= state_.config.max_num_seqs) return false;
-    if (!state_.ledger.stores_of(id).empty()) return wait(request, {id, waiting_reason::transfers_pending, {}, 0, {}});
+    if (holds(rule::wait_for_own_stores) && !state_.ledger.stores_of(id).empty())
+      return wait(request, {id, waiting_reason::transfers_pending, {}, 0, {}});
     if (blocks_.cannot_ever_fit(request)) {
       plan_.failures.push_back({id, errc::out_of_blocks});
       return true;
@@ -238,6 +240,7 @@ class planner {
 
   /// Stores that read a block which the plan, in its final form, gives out for writing.
   void find_reused_stores() {
+    if (!holds(rule::flush_reused)) return;
     auto& reused = plan_.reused_stores;
     const auto look = [&](const std::vector<block_id>& blocks) {
       for (auto block : blocks) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include <sluice/actors/rules.hpp>
+
 #include <sluice/actors/scheduler/window_reach.hpp>
 
 namespace sluice::inline v0 {
@@ -103,7 +105,8 @@ transfer_job create_store(scheduler_state& state, const request_record& request,
 }
 
 bool can_offer(const scheduler_state& state, const request_record& request) {
-  return state.offload_tier() != nullptr && request.epoch == state.epoch;
+  if (state.offload_tier() == nullptr) return false;
+  return request.epoch == state.epoch || !holds(rule::offer_current_epoch);
 }
 
 /// False when the tier refused.
