@@ -4,9 +4,14 @@
 // struct makes these tests fail until it is given a value here, and then until it is serialised.
 #include <sluice/messages/interfaces.hpp>
 
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#if !SLUICE_CAF_1
+#include <support/deterministic_system.hpp>
+#endif
 
 #include "message_fields.hpp"
 
@@ -25,19 +30,19 @@ caf::actor_system& actor_system() {
 }
 
 template <class T>
-T round_trip(T value) {
+T round_trip(T value, caf::actor_system& system = actor_system()) {
 #if SLUICE_CAF_1
   caf::byte_buffer bytes;
-  caf::binary_serializer sink{actor_system(), bytes};
+  caf::binary_serializer sink{system, bytes};
   EXPECT_TRUE(sink.apply(value));
-  caf::binary_deserializer source{actor_system(), bytes};
+  caf::binary_deserializer source{system, bytes};
   T copy{};
   EXPECT_TRUE(source.apply(copy));
 #else
   std::vector<char> bytes;
-  caf::binary_serializer sink{actor_system(), bytes};
+  caf::binary_serializer sink{system, bytes};
   EXPECT_FALSE(sink(value));
-  caf::binary_deserializer source{actor_system(), bytes};
+  caf::binary_deserializer source{system, bytes};
   T copy{};
   EXPECT_FALSE(source(copy));
 #endif
@@ -53,9 +58,16 @@ void expect_round_trip(const T& value) {
   EXPECT_TRUE(unit::same(round_trip(value), value));
 }
 
+/// Types that `expect_message` was called with.
+std::set<caf::type_id_t>& tested_types() {
+  static std::set<caf::type_id_t> types;
+  return types;
+}
+
 /// The same, and the type is known to the actor system, so that it can travel as a message.
 template <class T>
 void expect_message(const T& value) {
+  tested_types().insert(caf::type_id<T>::value);
   expect_round_trip(value);
   const auto copy = round_trip(caf::make_message(value));
   ASSERT_TRUE(copy.template match_elements<T>());
@@ -78,9 +90,10 @@ engine_totals make_totals() {
   return std::bit_cast<engine_totals>(numbers);
 }
 
+const request_snapshot request{{1}, request_phase::running, waiting_reason::no_blocks, {2}, 3, 4, 5, {{6}}, 7};
+const transfer_snapshot transfer{{1}, transfer_direction::load, {2}, {3}, 4, 5, true};
+
 engine_snapshot make_snapshot() {
-  const request_snapshot request{{1}, request_phase::running, waiting_reason::no_blocks, {2}, 3, 4, 5, {{6}}, 7};
-  const transfer_snapshot transfer{{1}, transfer_direction::load, {2}, {3}, 4, 5, true};
   return {{9}, false, true, control_state::pausing, {request}, {transfer}, blocks, slots, make_totals()};
 }
 
@@ -97,6 +110,8 @@ TEST(messages, value_types_survive_serialisation) {
   expect_round_trip(step_batch{{1}, {entry, entry}});
   expect_round_trip(sampled_token{{1}, {2}, -3});
   expect_round_trip(cache_report);
+  expect_round_trip(request);
+  expect_round_trip(transfer);
   expect_round_trip(blocks);
   expect_round_trip(slots);
 }
@@ -117,7 +132,21 @@ TEST(messages, enumerators_survive_serialisation) {
     EXPECT_EQ(round_trip(finish_request{{1}, static_cast<finish_reason>(i), 0}).reason, static_cast<finish_reason>(i));
     EXPECT_EQ(round_trip(transfer_outcome{{1}, static_cast<transfer_result>(i), 0, {}, false}).result,
               static_cast<transfer_result>(i));
+    EXPECT_EQ(round_trip(engine_snapshot{{}, true, false, static_cast<control_state>(i), {}, {}, {}, {}, {}}).control,
+              static_cast<control_state>(i));
+    EXPECT_EQ(round_trip(request_snapshot{{1}, static_cast<request_phase>(i), {}, {}, 0, 0, 0, {}, 0}).phase,
+              static_cast<request_phase>(i));
   }
+  for (int i = 0; i <= static_cast<int>(waiting_reason::paused); ++i)
+    EXPECT_EQ(round_trip(request_snapshot{{1}, {}, static_cast<waiting_reason>(i), {}, 0, 0, 0, {}, 0}).reason,
+              static_cast<waiting_reason>(i));
+  for (int i = 0; i <= static_cast<int>(pause_mode::keep); ++i)
+    EXPECT_EQ(round_trip(pause_engine{static_cast<pause_mode>(i), true, true, {}}).mode, static_cast<pause_mode>(i));
+  for (int i = 0; i <= static_cast<int>(control_outcome::failed); ++i)
+    EXPECT_EQ(round_trip(control_report{static_cast<control_outcome>(i), {}, {}}).outcome,
+              static_cast<control_outcome>(i));
+  for (auto direction : {transfer_direction::load, transfer_direction::store})
+    EXPECT_EQ(round_trip(pending_transfer{{1}, direction, {2}}).direction, direction);
 }
 
 // Guards: totals have one number per field; one that is not serialised would come back as 0.
@@ -126,8 +155,8 @@ TEST(messages, totals_survive_serialisation) {
   EXPECT_TRUE(unit::same(round_trip(totals), totals));
 }
 
-// Guards: what asks and answers beside the steps.
-TEST(messages, commands_and_answers_survive_serialisation) {
+/// What asks and answers beside the steps.
+void check_commands_and_answers() {
   expect_message(submit_request{params});
   expect_message(abort_request{{1}});
   expect_message(finish_request{{1}, finish_reason::error, 2});
@@ -144,8 +173,8 @@ TEST(messages, commands_and_answers_survive_serialisation) {
   expect_message(integrity_report{{"a", "b"}});
 }
 
-// Guards: the messages of a boundary.
-TEST(messages, boundary_messages_survive_serialisation) {
+/// Of a boundary.
+void check_boundary_messages() {
   expect_message(stage_loads{{1}, {job}});
   expect_message(unstage_loads{{1}});
   expect_message(step_boundary{{1}, {{{2}, transfer_direction::load, {3}}}, {{4}}});
@@ -156,8 +185,8 @@ TEST(messages, boundary_messages_survive_serialisation) {
   expect_message(stores_flushed{{1}});
 }
 
-// Guards: the messages of dispatch and of results.
-TEST(messages, step_messages_survive_serialisation) {
+/// Of dispatch and of results.
+void check_step_messages() {
   expect_message(execute_step{{{1}, {entry}}});
   expect_message(submit_loads{{2}, {job}, {1}});
   expect_message(submit_stores{{2}, {job}, {1}});
@@ -169,8 +198,8 @@ TEST(messages, step_messages_survive_serialisation) {
   expect_message(transfers_settled{transfer_direction::store, {{{1}, transfer_result::failed, 2, {}}}});
 }
 
-// Guards: the messages to and from request actors, the supervisor and device threads.
-TEST(messages, other_messages_survive_serialisation) {
+/// To and from request actors, the supervisor and device threads.
+void check_other_messages() {
   expect_message(request_tokens{{1}, {2, 3}});
   expect_message(request_finished{{1}, {2}, finish_reason::abort, errc::model_failed, "text", usage});
   expect_message(client_gone{});
@@ -179,12 +208,62 @@ TEST(messages, other_messages_survive_serialisation) {
   expect_message(compute_reached{{1}, "text"});
 }
 
-// Guards: the context of a boundary's error, a list of ids.
-TEST(messages, an_error_carries_transfer_ids) {
+/// What the scheduler sends itself, and what a tier tells it.
+void check_reminders() {
+  expect_message(check_transfers{});
+  expect_message(wait_expired{{1}, {2}});
+  expect_message(control_expired{3});
+  expect_message(lookups_answered{});
+  expect_message(plan_again{});
+}
+
+// Guards: every message of every interface comes back whole.
+TEST(messages, commands_and_answers_survive_serialisation) { check_commands_and_answers(); }
+TEST(messages, boundary_messages_survive_serialisation) { check_boundary_messages(); }
+TEST(messages, step_messages_survive_serialisation) { check_step_messages(); }
+TEST(messages, other_messages_survive_serialisation) { check_other_messages(); }
+TEST(messages, reminders_survive_serialisation) { check_reminders(); }
+
+// Guards: whatever gets a type id is tested here. The error code, its list of ids and the message that holds actors
+// have tests of their own below.
+TEST(messages, none_is_forgotten) {
+  tested_types() = {caf::type_id<errc>::value, caf::type_id<std::vector<transfer_id>>::value,
+                    caf::type_id<connect_engine>::value};
+  check_commands_and_answers();
+  check_boundary_messages();
+  check_step_messages();
+  check_other_messages();
+  check_reminders();
+  for (auto id = caf::id_block::sluice::begin; id < caf::id_block::sluice::end; ++id)
+    EXPECT_TRUE(tested_types().contains(id)) << "the type at position " << id - caf::id_block::sluice::begin
+                                             << " of the list in interfaces.hpp";
+}
+
+#if !SLUICE_CAF_1
+// Guards: the message that tells the scheduler of the other actors names each of them in its place.
+TEST(messages, actors_survive_serialisation) {
+  testing::deterministic_system system([](caf::actor_system_config& config) {
+    compat::register_types<caf::id_block::sluice>(config);
+  });
+  const testing::probe<load_actor> loads(system);
+  const testing::probe<store_actor> stores(system);
+  const testing::probe<preemption_handler> handler(system);
+  const testing::probe<executor_actor> executor(system);
+  const connect_engine value{loads.handle(), stores.handle(), handler.handle(), executor.handle()};
+  EXPECT_EQ(unit::num_default_fields(value), 0U);
+  EXPECT_TRUE(unit::same(round_trip(value, system.system()), value));
+  const auto copy = round_trip(caf::make_message(value), system.system());
+  ASSERT_TRUE(copy.match_elements<connect_engine>());
+  EXPECT_TRUE(unit::same(copy.get_as<connect_engine>(0), value));
+}
+#endif
+
+// Guards: a boundary's error is the same error on the other side, with its context, a list of ids.
+TEST(messages, an_error_carries_its_code_and_transfer_ids) {
   const std::vector<transfer_id> ids{{1}, {2}};
-  const auto copy = round_trip(caf::make_message(ids));
-  ASSERT_TRUE(copy.match_elements<std::vector<transfer_id>>());
-  EXPECT_EQ(copy.get_as<std::vector<transfer_id>>(0), ids);
+  const auto copy = round_trip(compat::make_error(errc::flush_timed_out, ids));
+  EXPECT_EQ(compat::code_of<errc>(copy), errc::flush_timed_out);
+  EXPECT_EQ(compat::context_of<std::vector<transfer_id>>(copy), ids);
 }
 
 }  // namespace
