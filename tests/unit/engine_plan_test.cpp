@@ -77,7 +77,7 @@ TEST_F(engine_plan_test, bounds_every_timeout) {
 }
 
 // Scenario O008.
-TEST_F(engine_plan_test, O008_a_negative_recompute_budget_is_refused) {
+TEST_F(engine_plan_test, o008_a_negative_recompute_budget_is_refused) {
   options.recompute_budget = -1;
   EXPECT_EQ(fault(), "invalid_argument: recompute_budget is -1, allowed is 0 to 4294967294");
   const auto started = runtime::start(options, make_host_device(), make_tiny_model(), make_byte_tokenizer());

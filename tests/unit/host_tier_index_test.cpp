@@ -42,7 +42,7 @@ class counting_policy final : public eviction_policy {
 };
 
 // Guards: scenario O054, a reset leaves nothing to be found and every slot to be used.
-TEST(host_tier_index, forgets_everything) {
+TEST(host_tier_index, o054_forgets_everything) {
   host_tier tier(4);
   tier.store({1});
   EXPECT_EQ(tier.offer({2, 3, 4}).slots, (numbers{1, 2, 3}));
@@ -58,7 +58,7 @@ TEST(host_tier_index, forgets_everything) {
 }
 
 // Guards: scenario O059, slots are pushed as they are freed and popped from the end.
-TEST(host_tier_index, reuses_freed_slots_last_freed_first) {
+TEST(host_tier_index, o059_reuses_freed_slots_last_freed_first) {
   host_tier tier(4);
   tier.store({1, 2, 3, 4});
   tier.unpin(tier.pin({2, 3}));
@@ -66,7 +66,7 @@ TEST(host_tier_index, reuses_freed_slots_last_freed_first) {
 }
 
 // Guards: scenario O060, the reference sequence.
-TEST(host_tier_index, reference_sequence_with_four_slots) {
+TEST(host_tier_index, o060_reference_sequence_with_four_slots) {
   host_tier tier(4);
   EXPECT_EQ(tier.offer({1, 2}), (offered{false, {1, 2}, {0, 1}, {}}));
   EXPECT_EQ(tier.lookup({1, 2}), (verdicts{pending, pending}));
@@ -89,7 +89,7 @@ TEST(host_tier_index, reference_sequence_with_four_slots) {
 }
 
 // Guards: scenario O061, a load's slots stand in the order of the chunks it asked for.
-TEST(host_tier_index, pins_in_the_order_asked_for) {
+TEST(host_tier_index, o061_pins_in_the_order_asked_for) {
   host_tier tier(4);
   tier.store({1, 2, 3});
   const auto first = tier.pin({1, 2, 3});
@@ -102,7 +102,7 @@ TEST(host_tier_index, pins_in_the_order_asked_for) {
 }
 
 // Guards: scenario O068, pinned slots are no victims, and a refusal asks no policy.
-TEST(host_tier_index, refuses_before_asking_the_policy) {
+TEST(host_tier_index, o068_refuses_before_asking_the_policy) {
   int num_asked = 0;
   host_tier tier(4, std::make_unique<counting_policy>(4, num_asked));
   tier.store({10, 11, 12});
@@ -120,7 +120,7 @@ TEST(host_tier_index, refuses_before_asking_the_policy) {
 }
 
 // Guards: scenario O069, full and busy are different things.
-TEST(host_tier_index, a_full_but_idle_tier_is_not_busy) {
+TEST(host_tier_index, o069_a_full_but_idle_tier_is_not_busy) {
   host_tier tier(4);
   tier.store({1, 2, 3, 4});
   EXPECT_EQ(tier.counts(), (slot_counts{0, 0, 4, 0, 0}));
@@ -128,7 +128,7 @@ TEST(host_tier_index, a_full_but_idle_tier_is_not_busy) {
 }
 
 // Guards: scenario O071, the first of two loads to end does not unpin for the second.
-TEST(host_tier_index, two_loads_of_one_chunk_pin_it_until_the_second_ends) {
+TEST(host_tier_index, o071_two_loads_of_one_chunk_pin_it_until_the_second_ends) {
   host_tier tier(4);
   tier.store({1, 2, 3});
   EXPECT_EQ(tier.index.num_evictable(), 3U);

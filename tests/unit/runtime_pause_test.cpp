@@ -98,7 +98,7 @@ TEST_P(runtime_pause, keep_does_what_its_flags_say) {
 }
 
 // Guards: scenario O130 in process. What had to end has ended when the answer comes; nobody is admitted before resume.
-TEST_P(runtime_pause, abort_and_wait_end_what_runs) {
+TEST_P(runtime_pause, o130_abort_and_wait_end_what_runs) {
   for (const auto mode : {pause_mode::abort, pause_mode::wait}) {
     start();
     const auto running = start_running();

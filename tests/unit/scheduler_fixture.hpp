@@ -26,6 +26,7 @@ struct scheduler_options {
   std::uint32_t num_host_slots = 0;
   std::uint32_t max_num_seqs = 256;
   std::uint32_t max_num_batched_tokens = 2048;
+  bool enable_prefix_caching = true;
 };
 
 inline std::vector<std::uint32_t> values(const std::vector<block_id>& blocks) {
@@ -103,11 +104,13 @@ class scheduler_fixture {
                                         : std::make_unique<host_tier_index>(options.num_host_slots,
                                                                             make_lru_policy(options.num_host_slots))) {}
 
-  request_record& submit(std::uint64_t id, std::vector<token_id> prompt, std::uint32_t max_tokens = 64) {
+  request_record& submit(std::uint64_t id, std::vector<token_id> prompt, std::uint32_t max_tokens = 64,
+                         std::string salt = {}) {
     request_params params;
     params.id = {id};
     params.prompt = std::move(prompt);
     params.max_tokens = max_tokens;
+    params.cache_salt = std::move(salt);
     auto& request = state.requests.add(std::move(params), 1);
     extend_keys(state, request);
     return request;
@@ -169,6 +172,7 @@ class scheduler_fixture {
     config.max_model_len = 100000;
     config.max_num_seqs = options.max_num_seqs;
     config.max_num_batched_tokens = options.max_num_batched_tokens;
+    config.enable_prefix_caching = options.enable_prefix_caching;
     config.async_scheduling = false;
     return config;
   }

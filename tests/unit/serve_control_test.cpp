@@ -32,7 +32,7 @@ class serve_control : public serve_fixture {
 
 // Scenario O130: the mode reaches the engine, what it ended has ended when the call returns, and a request sent while
 // paused is accepted and waits. That the engine admits nobody is its own tests' business.
-TEST_F(serve_control, O130_running_and_new_requests) {
+TEST_F(serve_control, o130_running_and_new_requests) {
   const std::string ask_stream = R"({"prompt":"a","max_tokens":100,"stream":true})";
   const std::string ask_new = R"({"prompt":"b","max_tokens":4})";
   for (const auto* mode : {"abort", "wait", "keep"}) {
@@ -63,7 +63,7 @@ TEST_F(serve_control, O130_running_and_new_requests) {
 }
 
 // Scenario O131, HTTP part.
-TEST_F(serve_control, O131_sleep_that_is_refused_names_the_connector_cache) {
+TEST_F(serve_control, o131_sleep_that_is_refused_names_the_connector_cache) {
   engine.control = {control_outcome::refused, {{"device", true, 0, 0, {}, 0, 0, false},
                                                {"host", false, 0, 0, {}, 0, 0, true}}, ""};
   const auto answer = ask(post("/sleep?level=1&mode=keep", ""));
@@ -87,7 +87,7 @@ TEST_F(serve_control, a_refused_command_is_409_with_the_reason) {
 }
 
 // Scenario O132.
-TEST_F(serve_control, O132_reset_forwards_its_flags_and_reports_the_outcome) {
+TEST_F(serve_control, o132_reset_forwards_its_flags_and_reports_the_outcome) {
   struct call {
     const char* query;
     bool running, external, success;
@@ -123,7 +123,7 @@ TEST_F(serve_control, the_connector_cache_alone) {
 }
 
 // Scenario O134.
-TEST_F(serve_control, O134_pause_is_idempotent_in_every_mode) {
+TEST_F(serve_control, o134_pause_is_idempotent_in_every_mode) {
   for (int round = 0; round < 2; ++round) {
     for (const auto* mode : {"abort", "wait", "keep"}) {
       for (int i = 0; i < 2; ++i) expect_status("/pause?mode=" + std::string{mode}, "paused");
@@ -135,7 +135,7 @@ TEST_F(serve_control, O134_pause_is_idempotent_in_every_mode) {
 }
 
 // Scenario O135.
-TEST_F(serve_control, O135_an_invalid_mode_changes_nothing) {
+TEST_F(serve_control, o135_an_invalid_mode_changes_nothing) {
   for (const bool is_paused_before : {false, true}) {
     if (is_paused_before) expect_status("/pause", "paused");
     const auto num_commands = engine.commands().size();
