@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host device, writing down in which order what it gave out is destroyed.
+// The host device, writing down in which order what it gave out is destroyed, and under how many batches of copies
+// memory is given back.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -17,8 +19,9 @@ using destruction_log = std::vector<std::string>;
 
 class logging_device final : public gpu::device {
  public:
-  explicit logging_device(std::shared_ptr<destruction_log> log, bool refuses_streams = false)
-      : log_(std::move(log)), refuses_streams_(refuses_streams) {}
+  explicit logging_device(std::shared_ptr<destruction_log> log, bool refuses_streams = false,
+                          const host_device_options& options = {})
+      : log_(std::move(log)), refuses_streams_(refuses_streams), host_(make_host_device(options)) {}
   ~logging_device() override { log_->push_back("device"); }
 
   gpu::device_info info() const override { return host_->info(); }
@@ -31,10 +34,13 @@ class logging_device final : public gpu::device {
   tl::expected<std::unique_ptr<gpu::stream>, gpu::error> make_stream(std::string name) override {
     if (refuses_streams_) return tl::unexpected(gpu::error{"make_stream", EAGAIN, "no more streams", 0});
     return host_->make_stream(std::move(name)).map([this](std::unique_ptr<gpu::stream> made) {
-      return std::unique_ptr<gpu::stream>(std::make_unique<logging_stream>(log_, std::move(made)));
+      return std::unique_ptr<gpu::stream>(std::make_unique<logging_stream>(log_, std::move(made), num_in_flight_));
     });
   }
-  gpu::status discard(gpu::memory_view memory) override { return host_->discard(memory); }
+  gpu::status discard(gpu::memory_view memory) override {
+    log_->push_back("discard under " + std::to_string(*num_in_flight_));
+    return host_->discard(memory);
+  }
   gpu::status restore(gpu::memory_view memory) override { return host_->restore(memory); }
   gpu::status record_step(gpu::stream& on, std::uint64_t step) override {
     return host_->record_step(*static_cast<logging_stream&>(on).host, step);
@@ -45,13 +51,18 @@ class logging_device final : public gpu::device {
 
  private:
   struct logging_stream final : gpu::stream {
-    logging_stream(std::shared_ptr<destruction_log> log_to, std::unique_ptr<gpu::stream> made)
-        : log(std::move(log_to)), host(std::move(made)) {}
+    logging_stream(std::shared_ptr<destruction_log> log_to, std::unique_ptr<gpu::stream> made,
+                   std::shared_ptr<std::atomic<int>> num_batches)
+        : log(std::move(log_to)), host(std::move(made)), num_in_flight(std::move(num_batches)) {}
     ~logging_stream() override { log->push_back(host->name()); }
 
     const std::string& name() const override { return host->name(); }
     gpu::status enqueue_copies(gpu::copy_batch batch, gpu::copy_callback done) override {
-      return host->enqueue_copies(std::move(batch), std::move(done));
+      ++*num_in_flight;
+      return host->enqueue_copies(std::move(batch), [count = num_in_flight, done = std::move(done)](const auto& outcome) {
+        --*count;
+        done(outcome);
+      });
     }
     gpu::status enqueue_function(std::function<void()> function) override {
       return host->enqueue_function(std::move(function));
@@ -62,6 +73,7 @@ class logging_device final : public gpu::device {
 
     std::shared_ptr<destruction_log> log;
     std::unique_ptr<gpu::stream> host;
+    std::shared_ptr<std::atomic<int>> num_in_flight;
   };
 
   template <class Memory>
@@ -73,7 +85,8 @@ class logging_device final : public gpu::device {
 
   std::shared_ptr<destruction_log> log_;
   bool refuses_streams_;
-  std::unique_ptr<gpu::device> host_ = make_host_device();
+  std::shared_ptr<std::atomic<int>> num_in_flight_ = std::make_shared<std::atomic<int>>(0);
+  std::unique_ptr<gpu::device> host_;
 };
 
 /// The tiny model, writing down its end.

@@ -3,31 +3,17 @@
 // Pause, sleep and their opposites through the facade.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 
 #include <sluice/runtime/metric_families.hpp>
 
-#include <support/live_runtime.hpp>
+#include <support/live_control.hpp>
+#include <support/logging_device.hpp>
 
 namespace sluice::testing {
 namespace {
 
 using std::chrono::milliseconds;
-using done = std::function<void(const control_report&)>;
-
-control_report pause(runtime& engine, pause_options options) {
-  return control_and_wait([&](done call) { engine.pause(options, std::move(call)); });
-}
-control_report sleep(runtime& engine, sleep_options options) {
-  return control_and_wait([&](done call) { engine.sleep(options, std::move(call)); });
-}
-control_report resume(runtime& engine) {
-  return control_and_wait([&](done call) { engine.resume(std::move(call)); });
-}
-control_report wake(runtime& engine) {
-  return control_and_wait([&](done call) { engine.wake({}, std::move(call)); });
-}
 
 // Guards: a value out of range is refused with a sentence, and the engine does not hear of it.
 TEST(runtime_control, bad_options_are_named) {
@@ -52,6 +38,20 @@ TEST(runtime_control, commands_are_answered) {
   EXPECT_EQ(wake(*engine).outcome, control_outcome::done);
   EXPECT_FALSE(engine->is_sleeping());
   EXPECT_EQ(submit_to(*engine, greedy_request("Once", 5))->wait_for_end().reason, finish_reason::length);
+}
+
+// O129 on the host device. Guards: the copies of the stores in flight have ended when sleep gives their memory back.
+TEST(runtime_control, o129_sleep_drains_copies_before_memory_goes) {
+  const auto log = std::make_shared<destruction_log>();
+  auto device = std::make_unique<logging_device>(log, false, host_device_options{0, 0, milliseconds{300}});
+  auto engine = runtime::start(live_options{}.engine, std::move(device), make_tiny_model(), make_byte_tokenizer()).value();
+  submit_to(*engine, greedy_request(std::string(100, 'a'), 60))->wait_for_end();
+  const auto asleep = sleep(*engine, {});
+  EXPECT_EQ(asleep.outcome, control_outcome::done);
+  ASSERT_EQ(asleep.caches.size(), 2U);
+  EXPECT_GT(asleep.caches[0].num_stores_in_flight, 0U);
+  EXPECT_EQ(*log, destruction_log{"discard under 0"});
+  EXPECT_EQ(wake(*engine).outcome, control_outcome::done);
 }
 
 // Guards: a command that nobody carries out must not look as if it had been.

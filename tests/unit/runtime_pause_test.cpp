@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pausing and sleeping with real threads, in both schedulings: what becomes of requests, memory and new work.
+#include <future>
+
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include <support/live_runtime.hpp>
+#include <support/live_control.hpp>
 #include <support/test_engine.hpp>
 
 namespace sluice::testing {
 namespace {
 
 using std::chrono::milliseconds;
-using done = std::function<void(const control_report&)>;
-
-control_report pause(runtime& engine, pause_options options) {
-  return control_and_wait([&](done call) { engine.pause(options, std::move(call)); });
-}
-control_report sleep(runtime& engine, sleep_options options) {
-  return control_and_wait([&](done call) { engine.sleep(options, std::move(call)); });
-}
-control_report resume(runtime& engine) {
-  return control_and_wait([&](done call) { engine.resume(std::move(call)); });
-}
-control_report wake(runtime& engine, wake_options options = {}) {
-  return control_and_wait([&](done call) { engine.wake(options, std::move(call)); });
-}
 
 /// 3 ms for a step, so that a test can act between two of them.
 struct runtime_pause : both_schedulings {
