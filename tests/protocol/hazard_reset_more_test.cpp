@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hazards of resetting the caches under steps and stores in flight, and of tiers that refuse.
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 #include <support/scripted_tier.hpp>
@@ -59,7 +61,7 @@ struct tier_run {
   std::unique_ptr<test_engine> engine;
 };
 
-// RESET-06. Guards: only an explicit success of the tier counts; `cannot` differs from `not now`, requests in flight
+// RESET-06 (1), and (2) of a tier that refuses. Guards: only an explicit success of the tier counts; `cannot` differs from `not now`, requests in flight
 // are not disturbed, and a later reset succeeds.
 TEST_P(hazard_reset_more, reset_06_a_tier_that_is_not_reset_is_no_success) {
   for (auto refusal : {verdict::unsupported, verdict::refused}) {
@@ -84,6 +86,41 @@ TEST_P(hazard_reset_more, reset_06_a_tier_that_is_not_reset_is_no_success) {
     EXPECT_TRUE(engine.reset(false, true).success);
     EXPECT_EQ(engine.snapshot().slots.ready, 0U);
   }
+}
+
+// RESET-06 (2). A load holds the device until the reset's time is over, and the tier refuses. Guards: the answer comes
+// in time and is no success, nothing was dropped, the request in flight ends as it should, and a later reset succeeds.
+TEST_P(hazard_reset_more, reset_06_a_reset_that_times_out_is_no_success) {
+  using namespace std::chrono_literals;
+  tier_run run(options());
+  auto& engine = *run.engine;
+  engine.warm_host(make_prompt(12));
+  const auto id = engine.submit(make_prompt(12) + std::vector<token_id>{201}, 3);
+  engine.run();
+  const auto load = engine.loads().at(0);
+  run.tier->answer_resets(verdict::refused);
+  engine.post(reset_prefix_cache{true, true, true, 5s});
+  engine.run();
+  EXPECT_FALSE(engine.last_reset->has_value());
+  engine.system.advance(5s);
+  engine.run();
+  ASSERT_TRUE(engine.last_reset->has_value());
+  const auto report = **engine.last_reset;
+  EXPECT_FALSE(report.success);
+  ASSERT_EQ(report.caches.size(), 2U);
+  EXPECT_FALSE(report.caches[0].reset);
+  EXPECT_EQ(report.caches[0].held_by_loads, std::vector<transfer_id>{load});
+  EXPECT_FALSE(report.caches[1].reset);
+  EXPECT_EQ(report.caches[1].num_dropped, 0U);
+  EXPECT_EQ(engine.snapshot().slots.ready, 3U);
+  engine.complete(load);
+  engine.run_to_idle();
+  engine.expect_reference(id);
+  EXPECT_EQ(engine.totals().loads_ok, 1U);
+  EXPECT_EQ(engine.record(id).summary->usage.num_preemptions, 0U);
+  run.tier->answer_resets(verdict::reset);
+  EXPECT_TRUE(engine.reset(false, true).success);
+  EXPECT_EQ(engine.snapshot().slots.ready, 0U);
 }
 
 /// A with a store in flight is preempted by a reset of both caches.

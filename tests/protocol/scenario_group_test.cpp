@@ -7,27 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include <support/kv_groups.hpp>
 #include <support/scripted_engine.hpp>
 
 namespace sluice::testing {
 namespace {
 
-constexpr auto full = kv_group_spec::kind::full_attention;
-constexpr auto window = kv_group_spec::kind::sliding_window;
-
-struct scenario_group : both_schedulings {
-  static engine_options grouped(std::vector<kv_group_spec> groups, std::uint32_t num_device_blocks = 100) {
-    auto options = sized(4, 1, num_device_blocks);
-    options.num_host_slots = 1024;
-    options.async_scheduling = GetParam();
-    options.model.groups = std::move(groups);
-    return options;
-  }
-
-  static std::vector<token_id> first_tokens(const std::vector<token_id>& tokens, std::ptrdiff_t count) {
-    return {tokens.begin(), tokens.begin() + count};
-  }
-};
+struct scenario_group : grouped_scenario {};
 SLUICE_IN_BOTH_SCHEDULINGS(scenario_group);
 
 // O018. Guards: groups with different block sizes are used up to the length that all of them have.
