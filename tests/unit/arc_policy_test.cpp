@@ -10,10 +10,9 @@ using unit::chunk;
 using unit::host_tier;
 using unit::numbers;
 using unit::offered;
+using unit::refused;
+using unit::verdicts;
 using enum lookup_verdict;
-using verdicts = std::vector<lookup_verdict>;
-
-const offered refused{true, {}, {}, {}};
 
 /// A host tier with adaptive replacement, whose lists can be read.
 struct arc_tier {

@@ -35,6 +35,8 @@ inline std::vector<chunk_key> chunks(const numbers& of) {
   return keys;
 }
 
+using verdicts = std::vector<lookup_verdict>;
+
 /// An offer's outcome with numbers in place of keys and slots.
 struct offered {
   bool is_refused = false;
@@ -46,6 +48,8 @@ inline std::ostream& operator<<(std::ostream& out, const offered& x) {
   return out << (x.is_refused ? "refused" : "accepted ") << ::testing::PrintToString(x.accepted) << " in slots "
              << ::testing::PrintToString(x.slots) << ", evicted " << ::testing::PrintToString(x.evicted);
 }
+
+inline const offered refused{true, {}, {}, {}};
 
 struct host_tier {
   explicit host_tier(std::uint32_t num_slots) : host_tier(num_slots, make_lru_policy(num_slots)) {}
@@ -89,10 +93,10 @@ struct host_tier {
 
   void touch(const numbers& keys) { index.touch(chunks(keys)); }
   lookup_verdict lookup(std::uint32_t key) const { return index.lookup(chunk(key)); }
-  std::vector<lookup_verdict> lookup(const numbers& keys) const {
-    std::vector<lookup_verdict> verdicts;
-    for (const auto key : keys) verdicts.push_back(lookup(key));
-    return verdicts;
+  verdicts lookup(const numbers& keys) const {
+    verdicts found;
+    for (const auto key : keys) found.push_back(lookup(key));
+    return found;
   }
   slot_counts counts() const { return index.counts(); }
 

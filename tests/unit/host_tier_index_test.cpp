@@ -8,10 +8,9 @@ using unit::chunk;
 using unit::host_tier;
 using unit::numbers;
 using unit::offered;
+using unit::refused;
+using unit::verdicts;
 using enum lookup_verdict;
-using verdicts = std::vector<lookup_verdict>;
-
-const offered refused{true, {}, {}, {}};
 
 tier_reset_outcome dropped(std::uint64_t num_chunks) { return {tier_reset_outcome::verdict::reset, num_chunks}; }
 

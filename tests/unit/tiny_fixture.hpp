@@ -6,10 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,23 +15,14 @@
 
 #include <sluice/actors/executor/tiny/tiny_model.hpp>
 
+#include <support/immediate_stream.hpp>
+
 namespace sluice::unit {
-
-class immediate_stream : public gpu::stream {
- public:
-  const std::string& name() const override { return name_; }
-  gpu::status enqueue_copies(gpu::copy_batch, gpu::copy_callback) override { return {}; }
-  gpu::status enqueue_function(std::function<void()> function) override { return function(), gpu::status{}; }
-  gpu::status call_when_reached(gpu::reached_callback) override { return {}; }
-
- private:
-  std::string name_ = "immediate";
-};
 
 using bits = std::vector<float>;
 
 /// Group g of a request has its own blocks: those of the table that is given, moved on by 128 * g.
-struct tiny_fixture : testing::Test {
+struct tiny_fixture : ::testing::Test {
   static constexpr std::uint32_t num_blocks = 256;
   static constexpr std::uint32_t group_distance = 128;
 
@@ -113,7 +102,7 @@ struct tiny_fixture : testing::Test {
   bits logits;
   std::map<std::uint64_t, bits> all_logits;
   tiny_model model;
-  immediate_stream stream;
+  testing::immediate_stream stream;
   std::vector<std::byte> memory;
   std::size_t bytes_per_block = 0;
 };

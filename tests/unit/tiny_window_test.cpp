@@ -3,11 +3,8 @@
 // The tiny model with sliding-window layers: what it sees, what it does not touch, and that nothing else counts.
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 #include <vector>
-
-#include <sluice/actors/request/byte_tokenizer.hpp>
 
 #include "tiny_fixture.hpp"
 
@@ -65,35 +62,6 @@ TEST(tiny_window, a_window_as_long_as_the_text_changes_no_bit) {
   EXPECT_EQ(wide.generate(fixture::text(40), 100), expected);
   EXPECT_TRUE(equal_bits(wide.logits, plain.logits));
   EXPECT_NE(narrow.generate(fixture::text(40), 100), expected);
-}
-
-TEST_F(tiny_window_test, chunking_block_ids_and_block_size_do_not_change_a_bit) {
-  const auto tokens = text(100);
-  run({entry(1, table(1), 0, tokens)});
-  const auto whole = logits;
-  for (const std::uint32_t chunk : {1u, 7u, 16u, 33u}) {
-    for (std::uint32_t first = 0; first < 100; first += chunk) {
-      const auto begin = tokens.begin() + first;
-      run({entry(1, table(120, -3u, 10), first, {begin, begin + std::min(chunk, 100 - first)})});
-    }
-    EXPECT_TRUE(equal_bits(logits, whole)) << chunk;
-  }
-  for (const std::uint32_t block_size : {1u, 5u, 64u}) {
-    bind(block_size);
-    run({entry(1, table(1, 1, 120), 0, tokens)});
-    EXPECT_TRUE(equal_bits(logits, whole)) << block_size;
-  }
-}
-
-TEST_F(tiny_window_test, the_rest_of_the_batch_does_not_change_a_bit) {
-  std::vector<batch_entry> batch;
-  for (std::uint32_t i = 0; i < 5; ++i) batch.push_back(entry(i, table(1 + 10 * i, 1, 10), 0, text(90 + 11 * i, i)));
-  run(batch);
-  const auto together = all_logits;
-  for (const auto& alone : batch) {
-    run({alone});
-    EXPECT_TRUE(equal_bits(logits, together.at(alone.request.value)));
-  }
 }
 
 // Guards: blocks before the window belong to others by now, or are the null block.
@@ -156,23 +124,6 @@ TEST_F(tiny_window_test, resume_recomputes_the_same_bits) {
   tokens.pop_back();
   run({entry(2, table(60, 1, 10), 0, tokens)});
   EXPECT_TRUE(equal_bits(logits, last));
-}
-
-TEST_F(tiny_window_test, released_weights_come_back_the_same) {
-  const auto before = generate(text(30), 20);
-  ASSERT_TRUE(model.release_weights());
-  ASSERT_TRUE(model.restore_weights());
-  EXPECT_EQ(generate(text(30), 20), before);
-}
-
-TEST_F(tiny_window_test, greedy_text_is_varied_and_printable) {
-  const byte_tokenizer tokenizer;
-  for (const std::string prompt : {"Hello", "a", "\n\n\n", "Once upon a time, there was a cache."}) {
-    const auto output = generate(tokenizer.encode(prompt), 64);
-    EXPECT_GE(std::set<token_id>(output.begin(), output.end()).size(), 10u) << prompt;
-    for (const auto token : output)
-      EXPECT_TRUE(token == byte_tokenizer::end_token || token == '\n' || (token >= ' ' && token < 127)) << token;
-  }
 }
 
 }  // namespace
