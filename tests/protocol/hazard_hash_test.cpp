@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hazards of what a chunk is known by. HASH-03 has no test: keys are SHA-256, and no hook makes two of them equal.
+// Hazards of what a chunk is known by.
 #include <set>
 
 #include <gtest/gtest.h>
@@ -56,6 +56,31 @@ TEST_P(hazard_hash, hash_01_a_match_is_shorter_than_the_prompt) {
       EXPECT_LE(num_cached, num_tokens - 1);
     }
   }
+}
+
+// HASH-03, as far as it applies: keys are SHA-256 and no hook makes those of different tokens equal, so the two
+// prompts are the same. Guards: a key has one owner, on the device and in the tier: whoever comes second with it
+// computes alone, is not indexed and stores nothing, and the first one's blocks are what is found.
+TEST_P(hazard_hash, hash_03_a_key_has_one_owner) {
+  auto held = options();
+  held.holds_compute = true;
+  test_engine engine(std::move(held));
+  engine.submit(make_prompt(3, 61), 1);
+  engine.run();  // a step is in flight, so that neither of the next two finds the other's blocks
+  const auto prompt = make_prompt(12) + std::vector<token_id>{201};
+  const auto p1 = engine.submit(prompt, 2);
+  const auto p2 = engine.submit(prompt, 2);
+  engine.run_to_idle();
+  for (auto id : {p1, p2}) EXPECT_EQ(engine.record(id).summary->usage.num_device_cached_tokens, 0U);
+  EXPECT_EQ(engine.snapshot().blocks.cached, 3U);
+  EXPECT_EQ(engine.snapshot().slots.ready, 3U);
+  EXPECT_TRUE(engine.traffic().stores_of(p2).empty());
+  const auto again = engine.complete_request(prompt, 2);
+  EXPECT_EQ(engine.record(again).summary->usage.num_device_cached_tokens, 12U);
+  const auto table = engine.traffic().entries_of(again).at(0).block_tables.at(0);
+  const auto of_first = engine.traffic().entries_of(p1).at(0).block_tables.at(0);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(table.at(i), of_first.at(i));
+  for (auto id : {p1, p2, again}) engine.expect_reference(id);
 }
 
 /// The keys under which a 12-token prompt is stored by an engine of its own.

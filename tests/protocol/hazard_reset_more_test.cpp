@@ -61,8 +61,8 @@ struct tier_run {
   std::unique_ptr<test_engine> engine;
 };
 
-// RESET-06 (1), and (2) of a tier that refuses. Guards: only an explicit success of the tier counts; `cannot` differs from `not now`, requests in flight
-// are not disturbed, and a later reset succeeds.
+// RESET-06 (1), and (2) of a tier that refuses. Guards: only an explicit success of the tier counts; `cannot` differs
+// from `not now`, requests in flight are not disturbed, and a later reset succeeds.
 TEST_P(hazard_reset_more, reset_06_a_tier_that_is_not_reset_is_no_success) {
   for (auto refusal : {verdict::unsupported, verdict::refused}) {
     tier_run run(options());

@@ -70,8 +70,8 @@ void expect_sources(engine_options options, const source_case& chosen) {
   engine.expect_reference(id);
 }
 
-// O145 with one tier; what a window skips counts as the tier's, for nothing of it is computed. Guards: of a window group
-// only the last two chunks are looked up and loaded, and the cached tokens are counted once, less the device's.
+// O145 with one tier; what a window skips counts as the tier's, for nothing of it is computed. Guards: of a window
+// group only the last two chunks are looked up and loaded, and cached tokens are counted once, less the device's.
 TEST_P(scenario_source, o145_a_window_group_counts_where_it_was_loaded) {
   for (const std::uint32_t factor : {1U, 2U})
     for (const bool has_full : {false, true})

@@ -59,10 +59,11 @@ class logging_device final : public gpu::device {
     const std::string& name() const override { return host->name(); }
     gpu::status enqueue_copies(gpu::copy_batch batch, gpu::copy_callback done) override {
       ++*num_in_flight;
-      return host->enqueue_copies(std::move(batch), [count = num_in_flight, done = std::move(done)](const auto& outcome) {
+      auto counted = [count = num_in_flight, done = std::move(done)](const gpu::copy_outcome& outcome) {
         --*count;
         done(outcome);
-      });
+      };
+      return host->enqueue_copies(std::move(batch), std::move(counted));
     }
     gpu::status enqueue_function(std::function<void()> function) override {
       return host->enqueue_function(std::move(function));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenarios of the device's prefix cache: which blocks a request gets, shares, finds and gives back. Blocks of 16 tokens
-// unless a test says otherwise.
+// Scenarios of the device's prefix cache: which blocks a request gets, shares, finds and gives back. Blocks of 16
+// tokens unless a test says otherwise.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -44,7 +44,8 @@ TEST(runtime_control, commands_are_answered) {
 TEST(runtime_control, o129_sleep_drains_copies_before_memory_goes) {
   const auto log = std::make_shared<destruction_log>();
   auto device = std::make_unique<logging_device>(log, false, host_device_options{0, 0, milliseconds{300}});
-  auto engine = runtime::start(live_options{}.engine, std::move(device), make_tiny_model(), make_byte_tokenizer()).value();
+  const live_options options;
+  auto engine = runtime::start(options.engine, std::move(device), make_tiny_model(), make_byte_tokenizer()).value();
   submit_to(*engine, greedy_request(std::string(100, 'a'), 60))->wait_for_end();
   const auto asleep = sleep(*engine, {});
   EXPECT_EQ(asleep.outcome, control_outcome::done);
@@ -81,6 +82,20 @@ TEST(runtime_control, abort_all_ends_every_request) {
     EXPECT_EQ(client->num_ends(), 1);
   }
   EXPECT_EQ(wait_until_idle(*engine).blocks.held, 0U);
+}
+
+// O146; ours are labelled by tier, and misses are what was looked up and not hit. Guards: the host tier's counters are
+// declared before anything has happened, and the default policy is lru.
+TEST(runtime_control, o146_host_counters_are_declared) {
+  EXPECT_EQ(runtime_options{}.eviction_policy, eviction_policy_kind::lru);
+  std::map<std::string, int> num_host_series;
+  for (const auto& family : make_metric_families({}))
+    for (const auto& metric : family.metric)
+      for (const auto& label : metric.label)
+        num_host_series[family.name] += label.name == "tier" && label.value == "host";
+  for (const auto* name : {"sluice_prefix_queries_tokens_total", "sluice_prefix_hits_tokens_total",
+                           "sluice_evictions_total"})
+    EXPECT_EQ(num_host_series[name], 1) << name;
 }
 
 // Guards: each total is under its own label.

@@ -198,6 +198,19 @@ TEST(serve_options, a_bad_option_is_one_line_and_exit_code_2) {
   }
 }
 
+// O146, command line. Guards: a policy that does not exist is refused by name, lru is the default, and an option that no
+// policy has is named.
+TEST(serve_options, o146_host_tier_configuration) {
+  const auto bogus = refused({"--eviction-policy", "bogus"});
+  EXPECT_EQ(bogus.exit_code, 2);
+  EXPECT_EQ(bogus.text, "sluice-serve: option --eviction-policy: got 'bogus', allowed: lru, arc\n");
+  EXPECT_EQ(accepted({"--kv-offloading-size", "1"}).engine.eviction_policy, eviction_policy_kind::lru);
+  const auto stray = refused({"--eviction-policy", "lru", "--arc-target", "2"});
+  EXPECT_EQ(stray.exit_code, 2);
+  EXPECT_EQ(stray.text,
+            "sluice-serve: option '--arc-target': got an unknown option, allowed: those that --help lists\n");
+}
+
 TEST(serve_options, help_lists_what_is_built_and_nothing_else) {
   const auto help = refused({"--help"});
   EXPECT_EQ(help.exit_code, 0);

@@ -33,7 +33,8 @@ class worker_memory {
  public:
   worker_memory(gpu::device& device, page_sizes pages, std::uint32_t num_blocks, std::uint32_t num_slots,
                 std::uint32_t blocks_per_chunk)
-      : pages_(std::move(pages)), bytes_per_block_(std::accumulate(pages_[0].begin(), pages_[0].end(), std::size_t{0})) {
+      : pages_(std::move(pages)),
+        bytes_per_block_(std::accumulate(pages_[0].begin(), pages_[0].end(), std::size_t{0})) {
     pool_ = device.allocate_device(bytes_per_block_ * num_blocks * pages_.size()).value();
     arena_ = device.allocate_host(bytes_per_block_ * blocks_per_chunk * num_slots).value();
     memory = {{num_blocks, {}}, arena_.view(), bytes_per_block_, blocks_per_chunk};
