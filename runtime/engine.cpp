@@ -125,18 +125,18 @@ void engine::spawn(const runtime_options& options) {
   scheduler_ = compat::spawn<scheduler_actor, scheduler_actor_state>(*system_, std::move(core), boundary_timeout,
                                                                      make_hooks(options));
   auto* device = device_.get();
-  supervised_engine engine{scheduler_, {}, {}, {}};
-  engine.make_loads = [this, device] {
+  supervised_engine supervised{scheduler_, {}, {}, {}};
+  supervised.make_loads = [this, device] {
     const stream_lease lease{device, load_.get()};
     return compat::spawn<load_actor, load_actor_state>(*system_, scheduler_, lease, memory());
   };
-  engine.make_stores = [this, device] {
+  supervised.make_stores = [this, device] {
     const stream_lease lease{device, store_.get()};
     return compat::spawn<store_actor, store_actor_state>(*system_, scheduler_, lease, memory());
   };
-  auto& actors = engine.actors;
-  actors.loads = engine.make_loads();
-  actors.stores = engine.make_stores();
+  auto& actors = supervised.actors;
+  actors.loads = supervised.make_loads();
+  actors.stores = supervised.make_stores();
   actors.handler =
       compat::spawn<preemption_handler, preemption_handler_state>(*system_, actors.loads, actors.stores, preemption);
   actors.executor = compat::spawn<executor_actor, executor_actor_state>(
@@ -145,7 +145,7 @@ void engine::spawn(const runtime_options& options) {
   supervisor_options watching;
   watching.on_failure = on_failure_;
   watching.on_restart = [](const std::string& what) { spdlog::error("{}", what); };
-  supervisor_ = compat::spawn<supervisor_actor, supervisor_actor_state>(*system_, std::move(engine), std::move(watching));
+  supervisor_ = compat::spawn<supervisor_actor, supervisor_actor_state>(*system_, std::move(supervised), std::move(watching));
 }
 
 scheduler_hooks engine::make_hooks(const runtime_options& options) const {

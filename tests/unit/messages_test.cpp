@@ -196,6 +196,7 @@ void check_step_messages() {
   expect_message(change_memory{true, true, true});
   expect_message(memory_changed{errc::device_failed, "text"});
   expect_message(transfers_settled{transfer_direction::store, {{{1}, transfer_result::failed, 2, {}}}});
+  expect_message(adopt_transfers{{{1}, {2}}, {3}});
 }
 
 /// To and from request actors, the supervisor and device threads.
@@ -224,11 +225,12 @@ TEST(messages, step_messages_survive_serialisation) { check_step_messages(); }
 TEST(messages, other_messages_survive_serialisation) { check_other_messages(); }
 TEST(messages, reminders_survive_serialisation) { check_reminders(); }
 
-// Guards: whatever gets a type id is tested here. The error code, its list of ids and the message that holds actors
+// Guards: whatever gets a type id is tested here. The error code, its list of ids and the messages that hold actors
 // have tests of their own below.
 TEST(messages, none_is_forgotten) {
   tested_types() = {caf::type_id<errc>::value, caf::type_id<std::vector<transfer_id>>::value,
-                    caf::type_id<connect_engine>::value};
+                    caf::type_id<connect_engine>::value, caf::type_id<load_actor_replaced>::value,
+                    caf::type_id<store_actor_replaced>::value};
   check_commands_and_answers();
   check_boundary_messages();
   check_step_messages();
@@ -240,7 +242,16 @@ TEST(messages, none_is_forgotten) {
 }
 
 #if !SLUICE_CAF_1
-// Guards: the message that tells the scheduler of the other actors names each of them in its place.
+template <class T>
+void expect_message_with_actors(const T& value, caf::actor_system& system) {
+  EXPECT_EQ(unit::num_default_fields(value), 0U);
+  EXPECT_TRUE(unit::same(round_trip(value, system), value));
+  const auto copy = round_trip(caf::make_message(value), system);
+  ASSERT_TRUE(copy.match_elements<T>());
+  EXPECT_TRUE(unit::same(copy.template get_as<T>(0), value));
+}
+
+// Guards: the messages that tell the scheduler of the other actors name each of them in its place.
 TEST(messages, actors_survive_serialisation) {
   testing::deterministic_system system([](caf::actor_system_config& config) {
     compat::register_types<caf::id_block::sluice>(config);
@@ -249,12 +260,10 @@ TEST(messages, actors_survive_serialisation) {
   const testing::probe<store_actor> stores(system);
   const testing::probe<preemption_handler> handler(system);
   const testing::probe<executor_actor> executor(system);
-  const connect_engine value{loads.handle(), stores.handle(), handler.handle(), executor.handle()};
-  EXPECT_EQ(unit::num_default_fields(value), 0U);
-  EXPECT_TRUE(unit::same(round_trip(value, system.system()), value));
-  const auto copy = round_trip(caf::make_message(value), system.system());
-  ASSERT_TRUE(copy.match_elements<connect_engine>());
-  EXPECT_TRUE(unit::same(copy.get_as<connect_engine>(0), value));
+  expect_message_with_actors(connect_engine{loads.handle(), stores.handle(), handler.handle(), executor.handle()},
+                             system.system());
+  expect_message_with_actors(load_actor_replaced{loads.handle()}, system.system());
+  expect_message_with_actors(store_actor_replaced{stores.handle()}, system.system());
 }
 #endif
 
