@@ -247,7 +247,7 @@ void expect_message_with_actors(const T& value, caf::actor_system& system) {
   EXPECT_EQ(unit::num_default_fields(value), 0U);
   EXPECT_TRUE(unit::same(round_trip(value, system), value));
   const auto copy = round_trip(caf::make_message(value), system);
-  ASSERT_TRUE(copy.match_elements<T>());
+  ASSERT_TRUE(copy.template match_elements<T>());
   EXPECT_TRUE(unit::same(copy.template get_as<T>(0), value));
 }
 
