@@ -120,7 +120,7 @@ void engine::spawn(const runtime_options& options) {
   preemption_options preemption;
   preemption.flush_timeout = options.flush_timeout;
   const auto boundary_timeout = preemption.query_timeout + preemption.flush_timeout + std::chrono::seconds{5};
-  auto core = std::make_unique<scheduler_core>(plan_.scheduler, std::move(tier));
+  auto core = std::make_unique<scheduler_core>(plan_.scheduler, std::move(tier), status_->histograms());
   status_->publish(core->numbers());
   scheduler_ = compat::spawn<scheduler_actor, scheduler_actor_state>(*system_, std::move(core), boundary_timeout,
                                                                      make_hooks(options));

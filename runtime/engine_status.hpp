@@ -10,6 +10,7 @@
 
 #include <sluice/messages/errc.hpp>
 #include <sluice/messages/types.hpp>
+#include <sluice/runtime/engine_histograms.hpp>
 
 namespace sluice::inline v0 {
 
@@ -29,6 +30,10 @@ class engine_status {
     return std::bit_cast<engine_numbers>(words);
   }
 
+  /// Scheduler only: what it measures. Readers: `collect`.
+  engine_histograms& histograms() { return histograms_; }
+  const engine_histograms& histograms() const { return histograms_; }
+
   /// The first failure stands.
   void fail(error failure) {
     std::lock_guard lock(mutex_);
@@ -46,6 +51,7 @@ class engine_status {
   static constexpr std::size_t num_words = sizeof(engine_numbers) / sizeof(std::uint64_t);
 
   std::array<std::atomic<std::uint64_t>, num_words> words_{};
+  engine_histograms histograms_;
   std::atomic<bool> has_failed_{false};
   mutable std::mutex mutex_;  // guards failure_
   error failure_;

@@ -98,6 +98,10 @@ void add_transfers(family_list& list, const engine_numbers& n) {
                 transfers("load", "timeout", t.loads_timed_out), transfers("load", "stale", t.loads_stale),
                 transfers("store", "ok", t.stores_ok), transfers("store", "failed", t.stores_failed),
                 transfers("store", "timeout", t.stores_timed_out), transfers("store", "stale", t.stores_stale)});
+  list.counter("sluice_refused_offers_total", "Offers of chunks that a tier had no room for.",
+               {{{{"tier", "host"}}, t.refused_offers}});
+  list.counter("sluice_actor_restarts_total", "Transfer actors that ended and got a successor.",
+               {{{{"actor", "load"}}, t.load_actor_restarts}, {{{"actor", "store"}}, t.store_actor_restarts}});
   list.gauge("sluice_transfers_in_flight", "Transfers that have not settled.",
              {{{{"direction", "load"}}, n.loads_in_flight}, {{{"direction", "store"}}, n.stores_in_flight}});
 }
@@ -120,9 +124,12 @@ void add_steps(family_list& list, const engine_numbers& n) {
   const auto& t = n.totals;
   list.counter("sluice_steps_total", "Steps dispatched.", {{{}, t.steps}});
   list.counter("sluice_boundaries_total", "Step boundaries opened.", {{{}, t.boundaries}});
+  list.counter("sluice_withdrawn_plans_total", "Plans whose boundary failed.", {{{}, t.withdrawn_plans}});
   list.counter("sluice_flushed_stores_total", "Stores that a boundary waited for.", {{{}, t.flushed_stores}});
   list.counter("sluice_boundary_excluded_loads_total", "Loads of the same step that a boundary subtracted.",
                {{{}, t.boundary_excluded_loads}});
+  list.counter("sluice_invariant_violations_total", "Times the engine found its own state inconsistent.",
+               {{{}, t.invariant_violations}});
 }
 
 }  // namespace

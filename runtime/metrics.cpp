@@ -50,6 +50,7 @@ runtime_metrics::~runtime_metrics() = default;
 
 std::string runtime_metrics::text() const {
   auto families = make_metric_families(status_.numbers());
+  for (auto& family : status_.histograms().collect()) families.push_back(std::move(family));
   for (auto& family : histograms_->registry.Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -11,8 +11,8 @@
 
 namespace sluice::inline v0 {
 
-/// The Prometheus view of a runtime: counters and gauges from the engine's published numbers, histograms of request
-/// times. Any thread.
+/// The Prometheus view of a runtime: counters, gauges and histograms that the engine publishes, and histograms of
+/// request times. Any thread.
 class runtime_metrics {
  public:
   explicit runtime_metrics(const engine_status& status);

@@ -37,9 +37,10 @@ transfer_job create_load(scheduler_state& state, const request_record& request, 
 }
 
 /// One prefix query per request, at its first admission.
-void count_query(scheduler_state& state, request_record& request, const planned_admission& admission) {
-  if (request.is_counted || !state.config.enable_prefix_caching) return;
-  request.is_counted = true;
+void count_admission(scheduler_state& state, request_record& request, const planned_admission& admission) {
+  if (std::exchange(request.is_counted, true)) return;
+  state.observer.request_was_queued(request.since_submission.elapsed());
+  if (!state.config.enable_prefix_caching) return;
   const auto num_tokens = request.num_tokens();
   const auto num_cached = std::min(admission.num_computed_tokens, request.num_prompt_tokens());
   request.usage.num_device_cached_tokens = std::min(admission.num_device_tokens, num_cached);
@@ -149,8 +150,8 @@ std::vector<transfer_job> apply_plan(scheduler_state& state, const step_plan& pl
   return jobs;
 }
 
-void count_queries(scheduler_state& state, const step_plan& plan) {
-  for (const auto& admission : plan.admissions) count_query(state, *state.requests.find(admission.request), admission);
+void count_admissions(scheduler_state& state, const step_plan& plan) {
+  for (const auto& admission : plan.admissions) count_admission(state, *state.requests.find(admission.request), admission);
 }
 
 void withdraw_plan(scheduler_state& state, const step_plan& plan) {

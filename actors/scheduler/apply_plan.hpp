@@ -17,9 +17,9 @@ std::vector<transfer_job> apply_plan(scheduler_state& state, const step_plan& pl
 /// plan that needs no step it is all there is to apply.
 void note_waits(scheduler_state& state, const step_plan& plan);
 
-/// Counts the prefix queries and hits of the plan's admissions, once per request. At dispatch: a withdrawn admission
+/// Counts the plan's admissions, their prefix queries and hits, once per request. At dispatch: a withdrawn admission
 /// used nothing of what it found.
-void count_queries(scheduler_state& state, const step_plan& plan);
+void count_admissions(scheduler_state& state, const step_plan& plan);
 
 /// Undoes the admissions, allocations, loads and pins of an applied plan that will not be dispatched. Preemptions,
 /// attempts, evictions and failures stand.

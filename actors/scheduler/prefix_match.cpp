@@ -29,7 +29,7 @@ class matcher {
     const auto cap = align_down(num_tokens_ - holds(rule::compute_last_token), unit_);
     num_shared_ = find_shared(cap);
     num_covered_ = num_shared_;
-    if (num_shared_ == 0 || !is_at_cap()) extend_from_tier();
+    if (num_shared_ == 0 || !is_at_cap()) ask_tier();
     if (match_.wait == waiting_reason::none) fill_in();
     return std::move(match_);
   }
@@ -109,12 +109,18 @@ class matcher {
 
   // -- chunks of the tier ----------------------------------------------------------------------------------------
 
-  void extend_from_tier() {
+  void ask_tier() {
     if (state_.offload_tier() == nullptr || request_.is_load_refused) return;
     const auto max_load = request_.params.max_load_tokens;
     const auto limit = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(num_tokens_, std::uint64_t{num_shared_} + max_load));
     if (limit <= num_shared_) return;
+    const stopwatch time;
+    extend_from_tier(limit);
+    state_.observer.tier_lookup_took(time.elapsed());
+  }
+
+  void extend_from_tier(std::uint32_t limit) {
     std::uint32_t end = limit;
     for (std::size_t g = 0; g < found_.size() && end > num_shared_; ++g)
       end = std::min(end, shape(g).is_window() ? align_down(limit, shape(g).tokens_per_chunk()) : scan_full_chunks(g, limit));

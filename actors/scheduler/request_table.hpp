@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <sluice/actors/scheduler/engine_observer.hpp>
 #include <sluice/actors/scheduler/policies.hpp>
 #include <sluice/actors/scheduler/request_lifecycle.hpp>
 #include <sluice/messages/types.hpp>
@@ -45,7 +46,8 @@ struct request_record {
   epoch_id epoch;                          ///< of the oldest content in its tables; only the current one is stored
   std::vector<token_id> unsent;            ///< sampled, not yet sent to the request actor
   request_usage usage;
-  bool is_counted = false;                 ///< its prefix query was counted
+  stopwatch since_submission;
+  bool is_counted = false;                 ///< its first admission was counted, prefix query included
   bool has_waited_enough = false;          ///< what is not known now counts as a miss
   bool is_timed = false;                   ///< a timer for that was asked for
   bool is_load_refused = false;            ///< the device refused a load for it: it computes what it could load

@@ -17,8 +17,7 @@ void scheduler_core::cleared(const boundary_cleared& message) {
     return report("boundary of step " + std::to_string(message.step.value) + " was cleared while it was not open");
   state_.totals.flushed_stores += message.num_flushed_stores;
   state_.totals.boundary_excluded_loads += message.num_excluded_loads;
-  auto step = std::move(*boundary_);
-  boundary_.reset();
+  auto step = close_boundary();
   dispatch(std::move(step));
   run();
 }
@@ -67,10 +66,16 @@ void scheduler_core::transfer_actor_replaced(transfer_direction direction) {
   run();
 }
 
-scheduler_core::open_step scheduler_core::withdraw() {
-  ++state_.totals.withdrawn_plans;
+scheduler_core::open_step scheduler_core::close_boundary() {
   auto step = std::move(*boundary_);
   boundary_.reset();
+  state_.observer.step_part_took(step_part::boundary, step.since_opening.elapsed());
+  return step;
+}
+
+scheduler_core::open_step scheduler_core::withdraw() {
+  ++state_.totals.withdrawn_plans;
+  auto step = close_boundary();
   if (!step.loads.empty()) send(unstage_loads{step.plan.step});
   withdraw_plan(state_, step.plan);
   return step;

@@ -10,8 +10,8 @@
 
 namespace sluice::inline v0 {
 
-scheduler_core::scheduler_core(scheduler_config config, std::unique_ptr<tier_index> tier)
-    : state_(std::move(config), std::move(tier)) {}
+scheduler_core::scheduler_core(scheduler_config config, std::unique_ptr<tier_index> tier, engine_observer& observer)
+    : state_(std::move(config), std::move(tier), observer) {}
 
 // -- steps --------------------------------------------------------------------------------------------------------
 
@@ -20,7 +20,9 @@ void scheduler_core::run() {
   while (!boundary_) {
     commit_results();
     if (executing_.size() >= depth) break;
+    stopwatch time;
     apply_inputs();
+    apply_time_ += time.lap();
     if (!open()) break;
   }
   send_tokens();
@@ -28,7 +30,9 @@ void scheduler_core::run() {
 
 /// Plans the next step and opens its boundary or dispatches it. False when there is nothing to do.
 bool scheduler_core::open() {
+  stopwatch time;
   auto plan = plan_step(state_, {state_.last_step.value + 1});
+  const auto plan_time = time.lap();
   start_wait_timers(plan);
   const bool has_news = !state_.unreported_preemptions.empty() && state_.limits.computes;
   if (plan.is_empty() && !has_news) {
@@ -39,6 +43,8 @@ bool scheduler_core::open() {
   send_victim_stores();
   for (const auto& failure : plan.failures)
     end(failure.request, finish_reason::error, failure.code, std::string(describe(failure.code)));
+  state_.observer.step_part_took(step_part::plan, plan_time);
+  state_.observer.step_part_took(step_part::apply, std::exchange(apply_time_, {}) + time.lap());
   const bool needs_boundary = !state_.unreported_preemptions.empty() || !plan.reused_stores.empty();
   open_step step{std::move(plan), std::move(loads)};
   if (needs_boundary)
@@ -52,6 +58,7 @@ void scheduler_core::open_boundary(open_step step) {
   ++state_.totals.boundaries;
   if (!step.loads.empty()) send(stage_loads{step.plan.step, step.loads});
   step.are_loads_staged = true;
+  step.since_opening.lap();
   send(step_boundary{step.plan.step, pending_of_preempted(state_), step.plan.reused_stores});
   boundary_ = std::move(step);
 }
@@ -60,7 +67,7 @@ void scheduler_core::dispatch(open_step step) {
   state_.unreported_preemptions.clear();
   ++state_.totals.steps;
   auto& plan = step.plan;
-  count_queries(state_, plan);
+  count_admissions(state_, plan);
   const auto after_step = holds(rule::order_loads_after_steps) ? state_.last_sent_step : step_id{};
   if (!plan.entries.empty()) {
     state_.last_sent_step = plan.step;
@@ -72,7 +79,7 @@ void scheduler_core::dispatch(open_step step) {
     watch_transfers();
   }
   if (plan.entries.empty()) return;  // nothing to compute: committed
-  executing_.push_back(std::move(plan));
+  executing_.push_back({std::move(plan)});
   state_.num_steps_in_flight = executing_.size();
 }
 
@@ -115,12 +122,13 @@ void scheduler_core::enqueued(step_enqueued message) {
   for (auto& loads : std::exchange(held_loads_, {})) send_loads(std::move(loads));
 }
 
-void scheduler_core::result(step_result message) {
-  results_.emplace_back(std::move(message));
-  run();
-}
+void scheduler_core::result(step_result message) { keep_result(std::move(message)); }
+void scheduler_core::failed(step_failed message) { keep_result(std::move(message)); }
 
-void scheduler_core::failed(step_failed message) {
+template <class Message>
+void scheduler_core::keep_result(Message message) {
+  for (const auto& step : executing_)
+    if (step.plan.step == message.step) state_.observer.step_part_took(step_part::execute, step.since_dispatch.elapsed());
   results_.emplace_back(std::move(message));
   run();
 }
@@ -132,11 +140,11 @@ void scheduler_core::commit_results() {
 
 /// Takes out the oldest step in flight, which `step` must be.
 std::optional<step_plan> scheduler_core::take_executing(step_id step) {
-  if (executing_.empty() || executing_.front().step != step) {
+  if (executing_.empty() || executing_.front().plan.step != step) {
     report("a result of step " + std::to_string(step.value) + " came while it was not the oldest in flight");
     return std::nullopt;
   }
-  auto plan = std::move(executing_.front());
+  auto plan = std::move(executing_.front().plan);
   executing_.pop_front();
   state_.num_steps_in_flight = executing_.size();
   state_.last_committed_step = step;
@@ -144,15 +152,17 @@ std::optional<step_plan> scheduler_core::take_executing(step_id step) {
 }
 
 void scheduler_core::commit(const step_result& message) {
-  if (!executing_.empty() && executing_.front().step == message.step)
-    if (auto fault = find_fault(state_, executing_.front(), message); !fault.empty())
+  if (!executing_.empty() && executing_.front().plan.step == message.step)
+    if (auto fault = find_fault(state_, executing_.front().plan, message); !fault.empty())
       return commit(step_failed{message.step, errc::model_failed, std::move(fault)});
   const auto plan = take_executing(message.step);
   if (!plan) return;
+  const stopwatch time;
   auto effects = commit_step(state_, *plan, message);
   send_stores(message.step, std::move(effects.stores), message.step);
   std::move(effects.finished.begin(), effects.finished.end(), std::back_inserter(finished_));
   with_new_tokens_.insert(with_new_tokens_.end(), effects.with_new_tokens.begin(), effects.with_new_tokens.end());
+  state_.observer.step_part_took(step_part::commit, time.elapsed());
 }
 
 void scheduler_core::commit(const step_failed& message) {

@@ -73,7 +73,8 @@ using outgoing = std::variant<stage_loads, unstage_loads, submit_loads, submit_s
 /// Owned by the scheduler actor, which calls one function per message received and then sends `take_outgoing`.
 class scheduler_core {
  public:
-  scheduler_core(scheduler_config config, std::unique_ptr<tier_index> tier);
+  /// `tier` may be null: no offloading. The observer outlives the core.
+  scheduler_core(scheduler_config config, std::unique_ptr<tier_index> tier, engine_observer& observer = nobody());
 
   // Commands and settlements: applied between steps in arrival order, at once where a step may be planned. Tickets
   // are the caller's, never 0 and never used again.
@@ -142,6 +143,11 @@ class scheduler_core {
     step_plan plan;
     std::vector<transfer_job> loads;
     bool are_loads_staged = false;
+    stopwatch since_opening{};  ///< of its boundary
+  };
+  struct executing_step {
+    step_plan plan;
+    stopwatch since_dispatch{};
   };
   /// Which transfers there were at the last checks: those of the oldest have had their time.
   struct transfer_watch {
@@ -184,6 +190,8 @@ class scheduler_core {
   void commit_results();
   void commit(const step_result& result);
   void commit(const step_failed& failure);
+  template <class Message>
+  void keep_result(Message message);
   std::optional<step_plan> take_executing(step_id step);
   void send_loads(submit_loads message);
   void send_stores(step_id step, std::vector<transfer_job> stores, step_id after_step);
@@ -193,6 +201,7 @@ class scheduler_core {
   void start_wait_timers(const step_plan& plan);
 
   // scheduler_boundary.cpp
+  open_step close_boundary();
   open_step withdraw();
   std::vector<request_id> preempted_waiters_of(const std::vector<transfer_id>& loads) const;
   void fail_for_older_load(request_id id);
@@ -206,7 +215,7 @@ class scheduler_core {
   scheduler_state state_;
   engine_control control_{state_};
   std::optional<open_step> boundary_;
-  std::deque<step_plan> executing_;           // dispatched with tokens, in order
+  std::deque<executing_step> executing_;      // dispatched with tokens, in order
   std::deque<std::variant<step_result, step_failed>> results_;  // came while a boundary was open
   std::deque<input> inputs_;
   std::vector<outgoing> outgoing_;
@@ -216,6 +225,7 @@ class scheduler_core {
   std::vector<submit_loads> held_loads_;      // wait for the enqueueing of their after_step
   transfer_watch watch_;
   std::vector<waiting_reset> waiting_resets_; // for loads to settle
+  std::chrono::nanoseconds apply_time_{0};    // since the last step was planned
 };
 
 }  // namespace sluice::inline v0

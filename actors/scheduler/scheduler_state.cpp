@@ -9,10 +9,12 @@
 
 namespace sluice::inline v0 {
 
-scheduler_state::scheduler_state(scheduler_config scheduler_config, std::unique_ptr<tier_index> tier_or_null)
+scheduler_state::scheduler_state(scheduler_config scheduler_config, std::unique_ptr<tier_index> tier_or_null,
+                                 engine_observer& engine_observer)
     : config(std::move(scheduler_config)), pool(config.num_device_blocks), requests(config.order),
       tier(std::move(tier_or_null)),
-      events({config.records_kv_events, true, config.kv.groups, config.blocks_per_chunk}), sightings(config.num_tracked_sightings) {
+      events({config.records_kv_events, true, config.kv.groups, config.blocks_per_chunk}),
+      sightings(config.num_tracked_sightings), observer(engine_observer) {
   for (std::uint16_t g = 0; g < config.num_groups(); ++g)
     hashers.emplace_back(content_identity{config.model.name, config.model.dtype, config.kv.bytes_per_block,
                                           config.block_size(g), group_id{g}});

@@ -10,6 +10,7 @@
 #include <sluice/actors/scheduler/block_hasher.hpp>
 #include <sluice/actors/scheduler/block_pool.hpp>
 #include <sluice/actors/scheduler/chunk_sightings.hpp>
+#include <sluice/actors/scheduler/engine_observer.hpp>
 #include <sluice/actors/scheduler/kv_events.hpp>
 #include <sluice/actors/scheduler/request_table.hpp>
 #include <sluice/actors/scheduler/scheduler_config.hpp>
@@ -30,8 +31,8 @@ struct planning_limits {
 /// All that the scheduler owns. Read by the planner, changed by the functions of the rooms' other headers, each of
 /// which says which part.
 struct scheduler_state {
-  /// `tier` may be null: no offloading.
-  scheduler_state(scheduler_config config, std::unique_ptr<tier_index> tier);
+  /// `tier` may be null: no offloading. The observer outlives the state.
+  scheduler_state(scheduler_config config, std::unique_ptr<tier_index> tier, engine_observer& observer = nobody());
   scheduler_state(const scheduler_state&) = delete;
   scheduler_state& operator=(const scheduler_state&) = delete;
 
@@ -54,6 +55,7 @@ struct scheduler_state {
   std::unordered_map<chunk_key, std::vector<request_id>> chunk_waiters;  ///< parked until the chunk's store settles
   std::vector<request_id> lookup_waiters;   ///< parked until the tier has answered
   engine_totals totals;
+  engine_observer& observer;                ///< of times; decides nothing
 
   /// How events name the tier.
   kv_place tier_place() const { return {tier->name(), {}}; }

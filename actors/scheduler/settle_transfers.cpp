@@ -40,10 +40,16 @@ transfer_result result_of(const transfer_record& record, const transfer_outcome&
   return outcome.result;
 }
 
-void count(engine_totals& totals, transfer_direction direction, transfer_result result) {
-  const bool is_load = direction == transfer_direction::load;
+void count(scheduler_state& state, const transfer_record& record, std::chrono::nanoseconds duration,
+           transfer_result result) {
+  auto& totals = state.totals;
+  const bool is_load = record.direction == transfer_direction::load;
   switch (result) {
-    case transfer_result::ok: ++(is_load ? totals.loads_ok : totals.stores_ok); break;
+    case transfer_result::ok:
+      ++(is_load ? totals.loads_ok : totals.stores_ok);
+      (is_load ? totals.loaded_bytes : totals.stored_bytes) += num_bytes(state, record);
+      state.observer.transfer_took(record.direction, num_bytes(state, record), duration);
+      break;
     case transfer_result::failed: ++(is_load ? totals.loads_failed : totals.stores_failed); break;
     case transfer_result::stale: ++(is_load ? totals.loads_stale : totals.stores_stale); break;
     case transfer_result::timed_out: ++(is_load ? totals.loads_timed_out : totals.stores_timed_out); break;
@@ -112,8 +118,7 @@ void settle_load(scheduler_state& state, const transfer_record& record, const tr
     drop_chunks(state, record, first_bad_slot(record, outcome));
   state.tier->unpin(record.slots);
   release_targets(state, record);
-  if (result == transfer_result::ok) state.totals.loaded_bytes += num_bytes(state, record);
-  count(state.totals, record.direction, result);
+  count(state, record, outcome.duration, result);
 }
 
 void settle_store(scheduler_state& state, const transfer_record& record, const transfer_outcome& outcome) {
@@ -127,8 +132,7 @@ void settle_store(scheduler_state& state, const transfer_record& record, const t
   if (record.purpose == transfer_purpose::given_up) end_quarantine(state, record);
   for (const auto& chunk : record.chunks) wake_chunk_waiters(state, chunk);
   wake_store_waiter(state, record.request);
-  if (result == transfer_result::ok) state.totals.stored_bytes += num_bytes(state, record);
-  count(state.totals, record.direction, result);
+  count(state, record, outcome.duration, result);
 }
 
 void give_up_load(scheduler_state& state, const transfer_record& record) {

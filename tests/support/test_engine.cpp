@@ -98,7 +98,8 @@ void test_engine::spawn_actors() {
   auto tier = std::move(options.tier);
   if (!tier && options.num_host_slots > 0)
     tier = std::make_unique<host_tier_index>(options.num_host_slots, make_lru_policy(options.num_host_slots));
-  auto core = std::make_unique<scheduler_core>(config(), std::move(tier));
+  auto core = std::make_unique<scheduler_core>(config(), std::move(tier),
+                                               options.observer != nullptr ? *options.observer : nobody());
   core_ = core.get();
   scheduler_hooks hooks;
   hooks.on_events = [this](const std::vector<kv_event>& more) { events.insert(events.end(), more.begin(), more.end()); };

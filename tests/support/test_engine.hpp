@@ -45,6 +45,7 @@ struct engine_options {
   std::function<void(scheduler_config&)> adjust = [](scheduler_config&) {};
   bool holds_compute = false;        ///< steps run when the test drives the stream "compute"
   bool is_supervised = false;        ///< a load or store actor that ends gets a successor
+  engine_observer* observer = nullptr;  ///< of the scheduler's times; outlives the engine
   bool has_fake_handler = false;     ///< the test answers boundaries itself, through `handler_probe`
 };
 

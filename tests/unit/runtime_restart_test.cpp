@@ -83,8 +83,8 @@ struct runtime_restart : ::testing::Test {
                  .value();
   }
 
-  std::vector<token_id> run(const std::string& prompt) {
-    const auto client = submit_to(*engine, greedy_request(prompt, 40));
+  std::vector<token_id> run(const std::string& text) {
+    const auto client = submit_to(*engine, greedy_request(text, 40));
     EXPECT_EQ(client->wait_for_end().reason, finish_reason::length);
     EXPECT_EQ(client->num_ends(), 1);
     return client->tokens();
