@@ -2,6 +2,7 @@
 //
 // Hazards of giving a block away while something still reads or writes it.
 #include <algorithm>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
@@ -35,6 +36,46 @@ bool uses_any(const batch_entry& entry, const std::vector<block_id>& blocks) {
     const auto& table = entry.block_tables.at(0);
     return std::find(table.begin(), table.end(), block) != table.end();
   });
+}
+
+// REUSE-01 with device blocks and slots, which have types of their own here: five prompts take turns in a pool that holds
+// one of them, and in a host tier that holds two, so that what is loaded lies elsewhere than it was stored from; chunks
+// are whole, or begin alike. Guards: whatever is copied or computed is inside its memory, and never in the null block.
+TEST_P(hazard_reuse, reuse_01_positions_stay_inside_their_memory) {
+  auto small = options(8);
+  small.blocks_per_chunk = 2;
+  small.num_host_slots = 5;
+  test_engine engine(std::move(small));
+  const std::vector<token_id> prompts[] = {make_prompt(21), make_prompt(21, 41), make_prompt(13) + make_prompt(8, 81),
+                                           make_prompt(18, 121), make_prompt(21, 161)};
+  std::size_t num_loads = 0, num_moved = 0;
+  for (const auto at : {0, 1, 0, 2, 1, 3, 2, 4, 4, 0, 3, 3, 1, 1, 2, 0}) {
+    const auto id = engine.complete_request(prompts[at], 3);
+    engine.expect_reference(id);
+    engine.reset(false, false);
+    for (const auto transfer : engine.traffic().loads_of(id)) {
+      ++num_loads;
+      num_moved += std::ranges::all_of(engine.traffic().transfer(transfer).copies, [](const block_copy& copy) {
+        return copy.block.value != copy.slot.value * 2 + copy.first_block_in_chunk;
+      });
+    }
+    auto transfers = engine.traffic().stores_of(id);
+    std::ranges::copy(engine.traffic().loads_of(id), std::back_inserter(transfers));
+    for (const auto transfer : transfers)
+      for (const auto& copy : engine.traffic().transfer(transfer).copies) {
+        EXPECT_GT(copy.block.value, 0U);
+        EXPECT_LE(copy.block.value + copy.num_blocks, 8U);
+        EXPECT_LT(copy.slot.value, 5U);
+        EXPECT_LE(copy.first_block_in_chunk + copy.num_blocks, 2U);
+      }
+    for (const auto& entry : engine.traffic().entries_of(id))
+      for (const auto block : entry.block_tables.at(0)) {
+        EXPECT_GT(block.value, 0U);
+        EXPECT_LT(block.value, 8U);
+      }
+  }
+  EXPECT_GT(num_loads, 4U);
+  EXPECT_GT(num_moved, 2U);
 }
 
 // REUSE-02. A takes the blocks of B, which is aborted while a step of its may still run. Guards: a load waits, on the
