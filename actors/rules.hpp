@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -35,13 +36,12 @@ enum class rule : std::uint8_t {
   wake_waiters,             ///< what ends a wait wakes who waits
 };
 
-inline constexpr std::array<std::string_view, 22> rule_names{
-    "subtract_step_loads",   "flush_preempted",     "flush_reused",           "pin_loaded_slots",
-    "spare_offered_slots",   "pending_is_no_hit",   "offer_current_epoch",    "settle_as_stale",
-    "hold_load_targets",     "wait_for_joined_loads", "order_loads_after_steps", "match_attempts",
-    "unpin_withdrawn",       "quarantine_given_up", "compute_last_token",     "wait_for_own_stores",
-    "index_good_blocks",     "forget_failed_stores", "keep_chunks_of_windows", "admit_no_victim",
-    "adopt_transfers",       "wake_waiters"};
+inline constexpr std::array<std::string_view, static_cast<std::size_t>(rule::wake_waiters) + 1> rule_names{
+    "subtract_step_loads", "flush_preempted", "flush_reused", "pin_loaded_slots", "spare_offered_slots",
+    "pending_is_no_hit", "offer_current_epoch", "settle_as_stale", "hold_load_targets", "wait_for_joined_loads",
+    "order_loads_after_steps", "match_attempts", "unpin_withdrawn", "quarantine_given_up", "compute_last_token",
+    "wait_for_own_stores", "index_good_blocks", "forget_failed_stores", "keep_chunks_of_windows", "admit_no_victim",
+    "adopt_transfers", "wake_waiters"};
 
 #ifdef SLUICE_RULE_SWITCHES
 /// The rule that is taken out. Set it while no engine runs.

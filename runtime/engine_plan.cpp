@@ -70,6 +70,9 @@ std::optional<error> check_options(const runtime_options& options) {
   if (!(options.device_memory_fraction > 0 && options.device_memory_fraction <= 1))
     check.fail({errc::invalid_argument, "device_memory_fraction is " + text_of(options.device_memory_fraction) +
                                             ", allowed is above 0 and at most 1"});
+  if (options.offload == offload_scope::preempted && !options.preemption_offload)
+    check.fail({errc::invalid_argument, "offload is preempted and preemption_offload is false: nothing would ever be "
+                                        "stored; allowed is one of the two"});
   return check.fault();
 }
 

@@ -46,7 +46,7 @@ struct runtime_options {
   on_invariant invariant_policy = on_invariant::fail_request;
   /// Receives KV events: what became findable or ceased to be, in which cache, in order. Called on the scheduler's
   /// thread; must not block and must not throw. Empty: none are made.
-  std::function<void(const std::vector<kv_event>&)> on_kv_events;
+  std::function<void(const std::vector<kv_event>&)> on_kv_events = {};
   std::size_t num_actor_threads = 1;           ///< worker threads for actors, at least 1
 };
 

@@ -69,7 +69,7 @@ bool engine_control::expire(std::uint64_t ticket) {
   if (!order_ || order_->ticket != ticket) return false;
   if (order_->at == stage::changing_memory) return true;
   if (order_->at == stage::resting) {
-    order_->report.caches = {probe_device_reset(state_, true)};
+    order_->report.caches = {probe_device_reset(state_, order_->mode != pause_mode::wait)};
     order_->report.caches[0].reset = false;  // although nothing but a step in flight may have been in the way
   }
   for (auto& cache : order_->report.caches) cache.num_stores_in_flight = state_.ledger.num_stores();

@@ -83,6 +83,7 @@ void host_tier_index::complete(slot_id slot, bool ok) {
   if (record.state == slot_state::pending && ok) {
     move_to(slot, slot_state::ready);
     policy_->ready(slot);
+    add_beginnings(slot);
   } else if (record.state == slot_state::pending) {
     drop(slot);
   } else {
@@ -131,22 +132,26 @@ void host_tier_index::touch(std::span<const chunk_key> keys) {
 void host_tier_index::describe(slot_id slot, std::span<const content_key> leading_blocks) {
   forget_beginnings(slot);
   slots_[slot.value].leading_blocks.assign(leading_blocks.begin(), leading_blocks.end());
-  for (const auto& block : leading_blocks) beginnings_[block] = slot;
+  if (slots_[slot.value].state == slot_state::ready) add_beginnings(slot);
 }
 
 std::optional<chunk_key> host_tier_index::find_beginning(const content_key& block) const {
   const auto found = beginnings_.find(block);
   if (found == beginnings_.end()) return std::nullopt;
-  const auto& record = slots_[found->second.value];
-  if (record.state != slot_state::ready) return std::nullopt;
-  return record.key;
+  return slots_[found->second.begin()->value].key;
+}
+
+void host_tier_index::add_beginnings(slot_id slot) {
+  for (const auto& block : slots_[slot.value].leading_blocks) beginnings_[block].insert(slot);
 }
 
 void host_tier_index::forget_beginnings(slot_id slot) {
   auto& leading_blocks = slots_[slot.value].leading_blocks;
   for (const auto& block : leading_blocks)
-    if (const auto found = beginnings_.find(block); found != beginnings_.end() && found->second == slot)
-      beginnings_.erase(found);
+    if (const auto found = beginnings_.find(block); found != beginnings_.end()) {
+      found->second.erase(slot);
+      if (found->second.empty()) beginnings_.erase(found);
+    }
   leading_blocks.clear();
 }
 
@@ -234,11 +239,18 @@ std::vector<std::string> host_tier_index::check() const {
     recount.pinned += record.is_written || record.num_readers > 0;
     num_evictable += is_evictable(slot_id{s});
   }
-  for (const auto& [block, slot] : beginnings_) {
-    const auto& leading = slots_[slot.value].leading_blocks;
-    if (!is_present(slot) || std::find(leading.begin(), leading.end(), block) == leading.end())
-      faults.push_back("slot " + std::to_string(slot.value) + " is found by what its chunk does not begin with");
-  }
+  std::size_t num_beginnings = 0;
+  for (const auto& record : slots_)
+    if (record.state == slot_state::ready) num_beginnings += record.leading_blocks.size();
+  for (const auto& [block, slots] : beginnings_)
+    for (const auto slot : slots) {
+      --num_beginnings;
+      const auto& record = slots_[slot.value];
+      const auto& leading = record.leading_blocks;
+      if (record.state != slot_state::ready || std::find(leading.begin(), leading.end(), block) == leading.end())
+        faults.push_back("slot " + std::to_string(slot.value) + " is found by what its chunk does not begin with");
+    }
+  if (num_beginnings != 0) faults.push_back("a ready chunk is not found by what it begins with");
   if (!(recount == counts_)) faults.push_back("slot counts are wrong");
   if (recount.pending + recount.ready != index_.size()) faults.push_back("tier index has a wrong size");
   if (num_evictable != policy_->num_evictable()) faults.push_back("eviction policy has a wrong size");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include <sluice/actors/scheduler/eviction_policy.hpp>
@@ -48,6 +49,7 @@ class host_tier_index final : public tier_index {
   offer_outcome accept(std::span<const chunk_key> keys, const std::vector<std::size_t>& wanted,
                        const std::vector<slot_id>& victims);
   void release(slot_id slot);
+  void add_beginnings(slot_id slot);
   void forget_beginnings(slot_id slot);
   void free_if_quiet(slot_id slot);
   bool is_present(slot_id slot) const;
@@ -55,7 +57,7 @@ class host_tier_index final : public tier_index {
 
   std::vector<slot_record> slots_;
   std::unordered_map<chunk_key, slot_id> index_;
-  std::unordered_map<content_key, slot_id> beginnings_;  // of present chunks that were described
+  std::unordered_map<content_key, std::set<slot_id>> beginnings_;  // of ready chunks that were described
   std::vector<slot_id> freed_;
   std::uint32_t num_fresh_used_ = 0;
   std::unique_ptr<eviction_policy> policy_;

@@ -38,7 +38,7 @@ void request_table::apply(request_record& request, request_event event) {
   leave_queue(request);
   if (event == request_event::preempt || event == request_event::lose_load) {
     ++request.attempt.value;
-    request.is_timed = request.has_waited_enough = false;
+    request.is_timed = request.has_waited_enough = request.is_load_refused = false;
   }
   request.phase = *next;
   request.is_parked = request.needs_budget = false;

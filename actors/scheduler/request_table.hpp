@@ -50,7 +50,7 @@ struct request_record {
   bool is_counted = false;                 ///< its first admission was counted, prefix query included
   bool has_waited_enough = false;          ///< what is not known now counts as a miss
   bool is_timed = false;                   ///< a timer for that was asked for
-  bool is_load_refused = false;            ///< the device refused a load for it: it computes what it could load
+  bool is_load_refused = false;            ///< the device refused a load of this attempt: it computes what it could load
   bool is_parked = false;                  ///< waiting, and not considered before its reason ends
   bool needs_budget = false;               ///< was looked up, had nothing to load and found no token budget
   std::optional<std::uint32_t> available_at_refusal;  ///< blocks that were not enough

@@ -26,12 +26,10 @@ scheduler_actor::behavior_type scheduler_actor_state::make_behavior() {
       [this](const connect_engine& message) { engine = message; },
       [this](const load_actor_replaced& message) {
         engine.loads = message.successor;
-        compat::mail(self, message).send(engine.handler);
         after([&] { core->transfer_actor_replaced(transfer_direction::load); });
       },
       [this](const store_actor_replaced& message) {
         engine.stores = message.successor;
-        compat::mail(self, message).send(engine.handler);
         after([&] { core->transfer_actor_replaced(transfer_direction::store); });
       },
       [this](const submit_request& message) {
@@ -99,10 +97,17 @@ void scheduler_actor_state::send(submit_loads& message) { compat::mail(self, std
 void scheduler_actor_state::send(submit_stores& message) { compat::mail(self, std::move(message)).send(engine.stores); }
 void scheduler_actor_state::send(execute_step& message) { compat::mail(self, std::move(message)).send(engine.executor); }
 
+/// The successor's first message. Only then the handler, which is yet to send it flushes and queries, hears of it.
 void scheduler_actor_state::send(adoption& message) {
   switch (message.direction) {
-    case transfer_direction::load: compat::mail(self, std::move(message.transfers)).send(engine.loads); break;
-    case transfer_direction::store: compat::mail(self, std::move(message.transfers)).send(engine.stores); break;
+    case transfer_direction::load:
+      compat::mail(self, std::move(message.transfers)).send(engine.loads);
+      compat::mail(self, load_actor_replaced{engine.loads}).send(engine.handler);
+      break;
+    case transfer_direction::store:
+      compat::mail(self, std::move(message.transfers)).send(engine.stores);
+      compat::mail(self, store_actor_replaced{engine.stores}).send(engine.handler);
+      break;
   }
 }
 

@@ -34,7 +34,7 @@ void scheduler_core::boundary_failed(step_id step, errc code, std::vector<transf
       const auto* record = state_.ledger.find(id);
       return record == nullptr || record->direction != transfer_direction::load;
     });
-    give_up(state_, ids);
+    give_up_unsettled(std::move(ids));
   } else if (code == errc::flush_timed_out) {
     give_up_unsettled(std::move(ids));
   }
@@ -97,14 +97,14 @@ std::vector<request_id> scheduler_core::preempted_waiters_of(const std::vector<t
 /// The request's memory comes back when its transfers settle.
 void scheduler_core::fail_for_older_load(request_id id) {
   const auto stores = state_.ledger.stores_of(id);
-  give_up(state_, std::vector<transfer_id>(stores.begin(), stores.end()));
+  give_up_unsettled({stores.begin(), stores.end()});
   end(id, finish_reason::error, errc::older_load_pending, std::string(describe(errc::older_load_pending)));
 }
 
-/// Stores whose settlement already waits among the inputs are not given up.
-void scheduler_core::give_up_unsettled(std::vector<transfer_id> stores) {
-  erase_settled(stores);
-  give_up(state_, stores);
+/// Those whose settlement already waits among the inputs are not given up.
+void scheduler_core::give_up_unsettled(std::vector<transfer_id> transfers) {
+  erase_settled(transfers);
+  give_up(state_, transfers);
 }
 
 void scheduler_core::erase_settled(std::vector<transfer_id>& transfers) const {

@@ -37,6 +37,7 @@ bool scheduler_core::open() {
   const bool has_news = !state_.unreported_preemptions.empty() && state_.limits.computes;
   if (plan.is_empty() && !has_news) {
     note_waits(state_, plan);
+    apply_time_ = {};  // of no step
     return false;
   }
   auto loads = apply_plan(state_, plan);

@@ -205,7 +205,7 @@ class scheduler_core {
   open_step withdraw();
   std::vector<request_id> preempted_waiters_of(const std::vector<transfer_id>& loads) const;
   void fail_for_older_load(request_id id);
-  void give_up_unsettled(std::vector<transfer_id> stores);
+  void give_up_unsettled(std::vector<transfer_id> transfers);
   void erase_settled(std::vector<transfer_id>& transfers) const;
 
   void report(std::string what);

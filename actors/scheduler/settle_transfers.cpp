@@ -59,11 +59,11 @@ void count(scheduler_state& state, const transfer_record& record, std::chrono::n
 void lose_load(scheduler_state& state, request_id id, bool was_refused = false) {
   auto* request = state.requests.find(id);
   if (request == nullptr || request->phase != request_phase::loading) return;
-  request->is_load_refused = was_refused;
   state.ledger.leave_loads(id);
   request->num_computed_tokens = 0;  // nothing was computed yet
   release_blocks(state, *request);
   state.requests.apply(*request, request_event::lose_load);
+  request->is_load_refused = was_refused;
 }
 
 /// Tells of a block that was loaded, if there is still a request that knows its tokens.

@@ -13,24 +13,17 @@ load_actor_state::load_actor_state(load_actor::pointer self_pointer, scheduler_a
 
 load_actor::behavior_type load_actor_state::make_behavior() {
   return {
-      [this](const stage_loads& message) {
-        staged_step = message.step;
-        staged = message.loads;
-      },
-      [this](const unstage_loads& message) {
-        if (message.step == staged_step) std::exchange(staged, {}), staged_step = {};
-      },
+      [this](const stage_loads& message) { staged[message.step] = message.loads; },
+      [this](const unstage_loads& message) { staged.erase(message.step); },
       [this](const current_step_loads& message) -> caf::result<step_load_ids> {
         step_load_ids answer{message.step, {}};
-        if (message.step == staged_step)
-          for (const auto& load : staged) answer.ids.push_back(load.id);
+        if (const auto found = staged.find(message.step); found != staged.end())
+          for (const auto& load : found->second) answer.ids.push_back(load.id);
         return answer;
       },
       [this](const submit_loads& message) {
         queue.submit(message.loads, message.after_step);
-        if (message.step != staged_step) return;
-        queue.submit(std::exchange(staged, {}), message.after_step);
-        staged_step = {};
+        if (const auto step = staged.extract(message.step)) queue.submit(step.mapped(), message.after_step);
       },
       [this](const adopt_transfers& message) { queue.adopt(message.ids, message.highest); },
       [this](const copies_ended&) {

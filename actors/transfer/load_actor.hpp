@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include <sluice/actors/transfer/transfer_queue.hpp>
@@ -19,8 +20,8 @@ struct load_actor_state {
   load_actor::pointer self;
   scheduler_actor scheduler;
   transfer_queue queue;
-  step_id staged_step;                 ///< 0: nothing is staged
-  std::vector<transfer_job> staged;
+  /// By step: one that was dispatched may wait for the enqueueing of an earlier one while the next boundary is open.
+  std::map<step_id, std::vector<transfer_job>> staged;
 };
 
 }  // namespace sluice::inline v0

@@ -44,6 +44,23 @@ TEST_P(hazard_loadfail, loadfail_01_a_load_that_the_device_refuses) {
   EXPECT_EQ(engine.snapshot().slots.ready, 3U);
 }
 
+// LOADFAIL-01. Guards: that a load was refused once is of no account after a preemption: what was stored is loaded then.
+TEST_P(hazard_loadfail, loadfail_01_after_a_preemption_a_refused_request_loads_again) {
+  test_engine engine(options());
+  engine.warm_host(make_prompt(12));
+  ASSERT_TRUE(engine.device.refuse_next_copies("load", gpu::error{"enqueue_copies", 5, "no", 0}));
+  const auto a = engine.submit(make_prompt(12) + std::vector<token_id>{201}, 12);
+  ASSERT_TRUE(engine.run_until_tokens(a, 18));
+  EXPECT_EQ(engine.totals().loads_failed, 1U);
+  engine.reset(true, false);
+  engine.run_to_idle();
+  EXPECT_EQ(engine.record(a).summary->usage.num_preemptions, 1U);
+  EXPECT_EQ(engine.totals().loads_ok, 1U);
+  const auto loaded = engine.traffic().loaded_ordinals(a);
+  EXPECT_TRUE(std::ranges::includes(loaded, ordinals{0, 1, 2}));
+  engine.expect_reference(a);
+}
+
 /// First step in which the request computes something that ends beyond `position`.
 step_id step_beyond(test_engine& engine, request_id id, std::uint32_t position) {
   for (const auto& batch : engine.traffic().batches())

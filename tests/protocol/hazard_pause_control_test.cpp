@@ -82,6 +82,31 @@ TEST_P(hazard_pause_control, a_resume_cancels_an_unfinished_pause) {
   EXPECT_EQ(engine.control(), control_state::running);
 }
 
+// Section 8. Guards: a pause that waits for running requests says in time how many there are.
+TEST_P(hazard_pause_control, a_timeout_names_the_requests_that_still_run) {
+  auto held = options();
+  held.holds_compute = true;
+  test_engine busy(std::move(held));
+  for (const token_id start : {1, 101}) busy.submit(make_prompt(8, start), 40);
+  const auto compute = [&](int num_operations) {
+    busy.run();
+    for (int i = 0; i < num_operations && busy.device.step("compute"); ++i) busy.run();
+  };
+  compute(4);
+  busy.post(pause_engine{pause_mode::wait, false, false, 5s});
+  compute(4);
+  EXPECT_FALSE(busy.last_control->has_value());
+  busy.system.advance(5s);
+  compute(4);  // commands take effect between steps
+  ASSERT_TRUE(busy.last_control->has_value());
+  EXPECT_EQ((*busy.last_control)->outcome, control_outcome::timed_out);
+  EXPECT_EQ((*busy.last_control)->caches.at(0).held_by_running_requests, 2U);
+  busy.run_to_idle();
+  EXPECT_EQ(busy.control(), control_state::paused);
+  busy.carry_out(resume_engine{});
+  finish({l, r});
+}
+
 // Section 8. Guards: a pause that loads hold answers in time, names them, and the engine comes to rest all the same
 // without clearing anything.
 TEST_P(hazard_pause_control, a_timeout_names_the_loads_that_hold_the_device) {

@@ -53,6 +53,10 @@ TEST_F(engine_plan_test, names_the_bad_option) {
   options.max_num_seqs = 0;
   EXPECT_EQ(fault(), "invalid_argument: max_num_seqs is 0, allowed is 1 to 4294967294");
   options = good;
+  options.offload = offload_scope::preempted;
+  options.preemption_offload = false;
+  EXPECT_EQ(fault(), "invalid_argument: offload is preempted and preemption_offload is false: nothing would ever be "
+                     "stored; allowed is one of the two");
   options.device_memory_fraction = 1.5;
   EXPECT_EQ(fault(), "invalid_argument: device_memory_fraction is 1.5, allowed is above 0 and at most 1");
   options = good;

@@ -240,14 +240,43 @@ TEST(host_tier_index, finds_a_chunk_by_its_beginning) {
   EXPECT_EQ(tier.index.find_beginning(block(11)), chunk(1));
   tier.offer({2});
   tier.index.describe({1}, second);
-  EXPECT_EQ(tier.index.find_beginning(block(11)), chunk(1));
+  for (const auto number : {10U, 11U}) EXPECT_EQ(tier.index.find_beginning(block(number)), chunk(1));
+  EXPECT_EQ(tier.index.find_beginning(block(12)), std::nullopt);
   tier.index.complete({1}, true);
-  EXPECT_EQ(tier.index.find_beginning(block(10)), chunk(2));
+  EXPECT_EQ(tier.index.find_beginning(block(12)), chunk(2));
   EXPECT_EQ(tier.index.find_beginning(block(1)), std::nullopt);
   tier.index.drop({1});
   EXPECT_EQ(tier.index.find_beginning(block(12)), std::nullopt);
+  EXPECT_EQ(tier.index.find_beginning(block(10)), chunk(1));
   EXPECT_EQ(tier.offer({3, 4}).evicted, (numbers{1}));
   for (const auto number : {10U, 11U}) EXPECT_EQ(tier.index.find_beginning(block(number)), std::nullopt);
+}
+
+// Guards: of chunks that begin alike each is found for as long as it is a hit, however the others end.
+TEST(host_tier_index, chunks_that_begin_alike_do_not_hide_each_other) {
+  const auto block = [](std::uint32_t number) { return chunk(number).content; };
+  const std::vector<content_key> alike{block(10)};
+  enum class ends { failed, dropped, reset };
+  for (const auto how : {ends::failed, ends::dropped, ends::reset}) {
+    host_tier tier(3);
+    tier.offer({1});
+    tier.index.describe({0}, alike);
+    tier.complete({1});
+    tier.offer({2, 3});
+    for (const std::uint32_t slot : {1, 2}) tier.index.describe({slot}, alike);
+    EXPECT_EQ(tier.index.find_beginning(block(10)), chunk(1));
+    tier.complete({3});
+    tier.index.drop({0});
+    EXPECT_EQ(tier.index.find_beginning(block(10)), chunk(3));
+    switch (how) {
+      case ends::failed: tier.complete({2}, false); break;
+      case ends::dropped: tier.index.drop({1}); break;
+      case ends::reset: tier.index.reset(); break;
+    }
+    EXPECT_EQ(tier.index.find_beginning(block(10)),
+              how == ends::reset ? std::nullopt : std::optional(chunk(3)));
+    if (how != ends::failed) tier.index.complete({1}, true);
+  }
 }
 
 // Guards: dropping an idle chunk frees its slot at once and only its slot.

