@@ -95,7 +95,6 @@ TEST_F(engine_plan_test, o008_a_negative_recompute_budget_is_refused) {
 TEST_F(engine_plan_test, hands_the_choices_on) {
   options.async_scheduling = false;
   options.scheduling = scheduling_policy::priority;
-  options.preemption_offload = false;
   options.offload = offload_scope::preempted;
   options.storing = store_policy::whole_request;
   options.offload_prompt_only = true;
@@ -108,7 +107,7 @@ TEST_F(engine_plan_test, hands_the_choices_on) {
   const auto& config = planned->scheduler;
   EXPECT_FALSE(config.async_scheduling);
   EXPECT_EQ(config.order, scheduling_policy::priority);
-  EXPECT_FALSE(config.preemption_offload);
+  EXPECT_TRUE(config.preemption_offload);
   EXPECT_EQ(config.offload, offload_scope::preempted);
   EXPECT_EQ(config.storing, store_policy::whole_request);
   EXPECT_TRUE(config.offload_prompt_only);
@@ -116,6 +115,9 @@ TEST_F(engine_plan_test, hands_the_choices_on) {
   EXPECT_EQ(config.num_tracked_sightings, 100U);
   EXPECT_EQ(config.transfer_timeout, std::chrono::milliseconds{5});
   EXPECT_EQ(config.lookup_timeout, std::chrono::milliseconds{6});
+  options.offload = offload_scope::all;
+  options.preemption_offload = false;
+  EXPECT_FALSE(plan().value().scheduler.preemption_offload);
 }
 
 using kind = kv_group_spec::kind;
