@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -166,6 +167,27 @@ class deterministic_system {
     for (std::size_t i = 0; i < max_steps && !pred(); ++i)
       if (!step()) break;
     return pred();
+  }
+
+  // One turn of one of the actors that have something to do, chosen by `nth` (modulo their number, in the order in which
+  // they came). False when there is none.
+  bool step_nth(std::size_t nth) {
+    auto& jobs = scheduler_.jobs;
+    if (jobs.empty()) return false;
+    const auto chosen = jobs.begin() + static_cast<std::ptrdiff_t>(nth % jobs.size());
+    auto* job = *chosen;
+    jobs.erase(chosen);
+    jobs.push_front(job);
+    return step();
+  }
+
+  // One turn of the first that is not `actor`. False when nobody else has anything to do.
+  template <class Handle>
+  bool step_other_than(const Handle& actor) {
+    const auto is_other = [slow = static_cast<caf::resumable*>(scheduled(actor))](auto* job) { return job != slow; };
+    auto& jobs = scheduler_.jobs;
+    const auto found = std::find_if(jobs.begin(), jobs.end(), is_other);
+    return found != jobs.end() && step_nth(static_cast<std::size_t>(found - jobs.begin()));
   }
 
   // Moves the clock; what is due becomes mail, and nothing runs. Returns the number of timers and timeouts that fired.

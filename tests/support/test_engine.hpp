@@ -117,6 +117,7 @@ class test_engine {
   engine_snapshot snapshot();
   std::optional<request_snapshot> request(request_id id);
   engine_totals totals() { return snapshot().totals; }
+  engine_numbers numbers() const { return core_->numbers(); }  ///< cheaper than a snapshot
   std::vector<std::string> faults();
   /// Ids of unsettled transfers, rising.
   std::vector<transfer_id> loads();
