@@ -34,14 +34,20 @@ enum class rule : std::uint8_t {
   admit_no_victim,          ///< a plan admits nobody when it preempts
   adopt_transfers,          ///< a successor settles what its predecessor may have had on the stream
   wake_waiters,             ///< what ends a wait wakes who waits
+  stage_by_step,            ///< the loads of a boundary are kept under its step, until that step is dispatched
+  flush_stores_only,        ///< a boundary with a load that is older than its step is an error
+  hold_unordered_loads,     ///< loads are not submitted before the step that they wait for is on the compute stream
+  stage_again,              ///< loads that a load actor had staged when it ended are sent to its successor
+  report_in_order,          ///< results of steps are reported, and so committed, in the order of steps
 };
 
-inline constexpr std::array<std::string_view, static_cast<std::size_t>(rule::wake_waiters) + 1> rule_names{
+inline constexpr std::array<std::string_view, static_cast<std::size_t>(rule::report_in_order) + 1> rule_names{
     "subtract_step_loads", "flush_preempted", "flush_reused", "pin_loaded_slots", "spare_offered_slots",
     "pending_is_no_hit", "offer_current_epoch", "settle_as_stale", "hold_load_targets", "wait_for_joined_loads",
     "order_loads_after_steps", "match_attempts", "unpin_withdrawn", "quarantine_given_up", "compute_last_token",
     "wait_for_own_stores", "index_good_blocks", "forget_failed_stores", "keep_chunks_of_windows", "admit_no_victim",
-    "adopt_transfers", "wake_waiters"};
+    "adopt_transfers", "wake_waiters", "stage_by_step", "flush_stores_only", "hold_unordered_loads", "stage_again",
+    "report_in_order"};
 
 #ifdef SLUICE_RULE_SWITCHES
 /// The rule that is taken out. Set it while no engine runs.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
 
 executor_actor_state::executor_actor_state(executor_actor::pointer self_pointer, scheduler_actor scheduler_handle,
@@ -73,6 +75,11 @@ void executor_actor_state::reached(const compute_reached& message) {
 void executor_actor_state::end(step_record& record, std::optional<failure> failed) {
   record.has_ended = true;
   if (!record.failed) record.failed = std::move(failed);
+  if (!holds(rule::report_in_order)) {
+    report(record);
+    std::erase_if(unreported, [&](const record_ptr& other) { return other.get() == &record; });
+    return;
+  }
   for (; !unreported.empty() && unreported.front()->has_ended; unreported.pop_front()) report(*unreported.front());
 }
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
 
 preemption_handler_state::preemption_handler_state(preemption_handler::pointer self_pointer, load_actor load_handle,
@@ -18,7 +20,7 @@ preemption_handler::behavior_type preemption_handler_state::make_behavior() {
             .then(
                 [this, boundary, promise](const step_load_ids& current) mutable {
                   const auto needed = make_boundary_flush(boundary, current.ids);
-                  if (needed.older_loads.empty())
+                  if (needed.older_loads.empty() || !holds(rule::flush_stores_only))
                     flush(needed, boundary.step, promise);
                   else
                     compat::deliver_error(promise, compat::make_error(errc::older_load_pending, needed.older_loads));

@@ -2,10 +2,10 @@
 #include <sluice/actors/scheduler/commit_step.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 
 #include <sluice/actors/rules.hpp>
-
 #include <sluice/actors/scheduler/store_chunks.hpp>
 #include <sluice/actors/scheduler/window_reach.hpp>
 
@@ -67,6 +67,7 @@ void commit_entry(scheduler_state& state, const planned_entry& entry, const toke
                   commit_effects& effects) {
   auto* request = state.requests.find(entry.request);
   if (request == nullptr || (request->attempt != entry.attempt && holds(rule::match_attempts))) return;
+  assert(entry.first_position + entry.num_tokens <= request->num_dispatched_tokens);
   count_tokens(state.totals, *request, entry);
   request->num_computed_tokens = entry.first_position + entry.num_tokens;
   std::optional<finish_reason> reason;

@@ -57,6 +57,7 @@ offer_outcome host_tier_index::accept(std::span<const chunk_key> keys, const std
                                       const std::vector<slot_id>& victims) {
   offer_outcome outcome;
   for (auto slot : victims) {
+    assert(slots_[slot.value].num_readers == 0 && !slots_[slot.value].is_written);
     outcome.evicted.push_back(slots_[slot.value].key);
     policy_->evict(slot);
     release(slot);

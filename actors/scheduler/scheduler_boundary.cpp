@@ -56,7 +56,7 @@ void scheduler_core::transfer_actor_replaced(transfer_direction direction) {
       held_loads_.clear();  // adopted with the others
       if (boundary_) {
         for (const auto& load : boundary_->loads) std::erase(adopted.ids, load.id);
-        boundary_->are_loads_staged = false;
+        boundary_->are_loads_staged = !holds(rule::stage_again);
       }
       break;
     case transfer_direction::store: ++state_.totals.store_actor_restarts; break;

@@ -85,7 +85,7 @@ void scheduler_core::dispatch(open_step step) {
 }
 
 void scheduler_core::send_loads(submit_loads message) {
-  if (message.after_step > last_enqueued_step_)
+  if (message.after_step > last_enqueued_step_ && holds(rule::hold_unordered_loads))
     held_loads_.push_back(std::move(message));
   else
     send(std::move(message));

@@ -3,7 +3,15 @@
 
 #include <utility>
 
+#include <sluice/actors/rules.hpp>
+
 namespace sluice::inline v0 {
+
+namespace {
+
+step_id stage_of(step_id step) { return holds(rule::stage_by_step) ? step : step_id{}; }
+
+}  // namespace
 
 load_actor_state::load_actor_state(load_actor::pointer self_pointer, scheduler_actor scheduler_handle,
                                    stream_lease lease, transfer_memory memory)
@@ -13,17 +21,17 @@ load_actor_state::load_actor_state(load_actor::pointer self_pointer, scheduler_a
 
 load_actor::behavior_type load_actor_state::make_behavior() {
   return {
-      [this](const stage_loads& message) { staged[message.step] = message.loads; },
-      [this](const unstage_loads& message) { staged.erase(message.step); },
+      [this](const stage_loads& message) { staged[stage_of(message.step)] = message.loads; },
+      [this](const unstage_loads& message) { staged.erase(stage_of(message.step)); },
       [this](const current_step_loads& message) -> caf::result<step_load_ids> {
         step_load_ids answer{message.step, {}};
-        if (const auto found = staged.find(message.step); found != staged.end())
+        if (const auto found = staged.find(stage_of(message.step)); found != staged.end())
           for (const auto& load : found->second) answer.ids.push_back(load.id);
         return answer;
       },
       [this](const submit_loads& message) {
         queue.submit(message.loads, message.after_step);
-        if (const auto step = staged.extract(message.step)) queue.submit(step.mapped(), message.after_step);
+        if (const auto step = staged.extract(stage_of(message.step))) queue.submit(step.mapped(), message.after_step);
       },
       [this](const adopt_transfers& message) { queue.adopt(message.ids, message.highest); },
       [this](const copies_ended&) {

@@ -267,4 +267,12 @@ status manual_device::refuse_next_copies(const std::string& stream_name, error r
   return {};
 }
 
+status manual_device::refuse_next_call(const std::string& stream_name, error reason) {
+  const std::scoped_lock lock(state_->mutex);
+  manual_stream* found = state_->find(stream_name);
+  if (found == nullptr) return refused("refuse_next_call", "no stream '" + stream_name + "'");
+  found->refuse_next_call(std::move(reason));
+  return {};
+}
+
 }  // namespace sluice::inline v0::gpu::manual

@@ -121,6 +121,8 @@ class manual_device final : public device {
   void set_inline(const std::string& stream_name);
   /// The next `enqueue_copies` on the stream returns this error. EINVAL for an unknown name.
   [[nodiscard]] status refuse_next_copies(const std::string& stream_name, error reason);
+  /// The same for the next `call_when_reached`.
+  [[nodiscard]] status refuse_next_call(const std::string& stream_name, error reason);
 
  private:
   class state;

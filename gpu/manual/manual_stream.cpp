@@ -59,6 +59,7 @@ status manual_stream::enqueue_function(std::function<void()> function) {
 status manual_stream::call_when_reached(reached_callback callback) {
   const std::scoped_lock lock(shared_.mutex);
   if (!callback) return tl::unexpected(usage_error("call_when_reached", "no callback"));
+  if (call_refusal_) return tl::unexpected(*std::exchange(call_refusal_, std::nullopt));
   push(callback_entry{std::move(callback)});
   return {};
 }

@@ -68,6 +68,7 @@ class manual_stream final : public stream {
 
   void set_inline();
   void refuse_next_copies(error reason) { refusal_ = std::move(reason); }
+  void refuse_next_call(error reason) { call_refusal_ = std::move(reason); }
 
  private:
   // In the order of operation_kind.
@@ -105,6 +106,7 @@ class manual_stream final : public stream {
   std::deque<entry> queue_;
   std::optional<error> first_error_;
   std::optional<error> refusal_;
+  std::optional<error> call_refusal_;
   bool inline_ = false;
   bool running_inline_ = false;
 };

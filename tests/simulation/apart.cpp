@@ -4,7 +4,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -73,10 +75,13 @@ class child {
   child(numbered_trace trace, std::chrono::seconds limit) : trace_(std::move(trace)), limit_(limit) {
     std::array<int, 2> ends{};
     if (pipe(ends.data()) != 0) fail("pipe");
+    last_words_.reset(std::tmpfile());
+    if (!last_words_) fail("tmpfile");
     pid_ = fork();
     if (pid_ < 0) fail("fork");
     if (pid_ == 0) {
       close(ends[0]);
+      dup2(fileno(last_words_.get()), STDERR_FILENO);
       write_all(ends[1], pack(run(trace_.what)));
       std::_Exit(0);
     }
@@ -107,18 +112,33 @@ class child {
     if (was_overdue)
       bad.violations.push_back("the run did not end within " + std::to_string(limit_.count()) + " s");
     else if (WIFSIGNALED(status))
-      bad.violations.push_back("the process was ended by signal " + std::to_string(WTERMSIG(status)));
+      bad.violations.push_back("the process was ended by signal " + std::to_string(WTERMSIG(status)) + last_words());
     else
-      bad.violations.push_back("the process ended with code " + std::to_string(WEXITSTATUS(status)));
+      bad.violations.push_back("the process ended with code " + std::to_string(WEXITSTATUS(status)) + last_words());
     return bad;
   }
 
  private:
+  struct close_file {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  /// What it wrote to stderr: of an assertion, what was not so.
+  std::string last_words() const {
+    std::rewind(last_words_.get());
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (const auto count = std::fread(buffer.data(), 1, buffer.size(), last_words_.get()))
+      text.append(buffer.data(), count);
+    return text.empty() ? text : ": " + text;
+  }
+
   numbered_trace trace_;
   std::chrono::seconds limit_;
   clock::time_point start_ = clock::now();
   pid_t pid_ = 0;
   int from_ = -1;
+  std::unique_ptr<std::FILE, close_file> last_words_;
   std::string text_;
 };
 

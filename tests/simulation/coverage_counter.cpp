@@ -101,6 +101,7 @@ const std::vector<std::string>& known_coverage() {
     for (int i = 0; i < 5; ++i) names.push_back("control answer " + std::to_string(i));
     names.push_back("boundary open");
     names.push_back("errc out_of_blocks");
+    names.push_back("errc device_failed");
     return names;
   }();
   return all;

@@ -9,17 +9,17 @@ namespace {
 
 using weights = std::array<std::uint32_t, event_names.size()>;
 
-//   sub ab res pau sle wak res sta end fai ref com tur of sta adv wai kl ks set
+//   sub ab res pau sle wak res sta end fai ref com tur of sta adv wai kl ks rc ol set
 constexpr weights moods[] = {
-    {12, 2, 3, 1, 0, 1, 1, 2, 18, 2, 1, 12, 30, 20, 2, 1, 0, 0, 0, 1},   // everyday
-    {30, 2, 1, 0, 0, 1, 1, 1, 8, 1, 0, 14, 30, 20, 2, 1, 0, 0, 0, 0},    // crowded
-    {10, 1, 2, 0, 0, 1, 1, 5, 3, 0, 0, 14, 30, 20, 2, 4, 3, 0, 0, 0},    // copies that take long, or for ever
-    {12, 2, 2, 0, 0, 1, 1, 4, 8, 12, 6, 12, 25, 20, 2, 1, 0, 0, 0, 1},   // copies that fail
-    {10, 3, 14, 0, 0, 1, 1, 2, 10, 1, 0, 12, 25, 20, 4, 2, 0, 0, 0, 0},  // resets
-    {10, 2, 4, 6, 5, 8, 8, 2, 12, 1, 0, 12, 25, 20, 2, 4, 1, 0, 0, 1},   // control
-    {12, 10, 2, 1, 0, 1, 1, 2, 10, 1, 0, 12, 25, 20, 2, 1, 0, 0, 0, 0},  // clients that go away
-    {12, 2, 3, 1, 1, 2, 2, 2, 12, 2, 1, 12, 25, 20, 2, 3, 0, 2, 2, 1},   // actors that die
-    {14, 1, 5, 0, 0, 1, 1, 1, 12, 1, 0, 16, 10, 10, 20, 1, 0, 0, 0, 0},  // actors that are slow
+    {12, 2, 3, 1, 0, 1, 1, 2, 18, 2, 1, 12, 30, 20, 2, 1, 0, 0, 0, 0, 1, 1},   // everyday
+    {30, 2, 1, 0, 0, 1, 1, 1, 8, 1, 0, 14, 30, 20, 2, 1, 0, 0, 0, 0, 0, 0},    // crowded
+    {10, 1, 2, 0, 0, 1, 1, 5, 3, 0, 0, 14, 30, 20, 2, 4, 3, 0, 0, 0, 0, 0},    // copies that take long, or for ever
+    {12, 2, 2, 0, 0, 1, 1, 4, 8, 12, 6, 12, 25, 20, 2, 1, 0, 0, 0, 3, 0, 1},   // copies that fail
+    {10, 3, 14, 0, 0, 1, 1, 2, 10, 1, 0, 12, 25, 20, 4, 2, 0, 0, 0, 0, 0, 0},  // resets
+    {10, 2, 4, 6, 5, 8, 8, 2, 12, 1, 0, 12, 25, 20, 2, 4, 1, 0, 0, 0, 0, 1},   // control
+    {12, 10, 2, 1, 0, 1, 1, 2, 10, 1, 0, 12, 25, 20, 2, 1, 0, 0, 0, 0, 0, 0},  // clients that go away
+    {12, 2, 3, 1, 1, 2, 2, 2, 12, 2, 1, 12, 25, 20, 2, 3, 0, 2, 2, 0, 0, 1},   // actors that die
+    {14, 1, 5, 0, 0, 1, 1, 1, 12, 1, 0, 16, 10, 10, 20, 1, 0, 0, 0, 0, 1, 0},  // actors that are slow
 };
 
 }  // namespace
@@ -84,10 +84,12 @@ event generator::draw_event() {
     case event_kind::advance: return make(kind, {one_in(3) ? 1000 + below(70'000) : 1 + below(1500)});
     case event_kind::abort:
     case event_kind::end_copies:
+    case event_kind::older_load:
     case event_kind::refuse_copies: return make(kind, {any()});
     case event_kind::resume:
     case event_kind::kill_loads:
     case event_kind::kill_stores:
+    case event_kind::refuse_compute:
     case event_kind::settle: break;
   }
   return make(static_cast<event_kind>(at));

@@ -8,12 +8,14 @@
 #include <iostream>
 #include <limits>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include <sluice/actors/rules.hpp>
 #include <sluice/version.hpp>
 
 #include "apart.hpp"
@@ -30,7 +32,7 @@ struct options {
   std::size_t num_events = 1500;
   unsigned num_jobs = 2;
   std::uint32_t limit_s = 120;
-  std::string replay;
+  std::string replay, without;
   bool shrinks = false, prints_trace = false;
 };
 
@@ -166,11 +168,20 @@ int main(int argc, char** argv) {
   app.add_option("--replay", given.replay, "Run the trace in this file, as printed before, instead of seeds");
   app.add_flag("--shrink", given.shrinks, "Look for the shortest trace that fails, and print it as a test, too");
   app.add_flag("--print", given.prints_trace, "Print every trace");
+#ifdef SLUICE_RULE_SWITCHES
+  app.add_option("--without", given.without, "Take this rule of the design out, to see what misses it")
+      ->check(CLI::IsMember(std::set<std::string>(sluice::rule_names.begin(), sluice::rule_names.end())));
+#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? 0 : 2;
   }
+#ifdef SLUICE_RULE_SWITCHES
+  if (const auto found = std::find(sluice::rule_names.begin(), sluice::rule_names.end(), given.without);
+      found != sluice::rule_names.end())
+    sluice::rule_taken_out = static_cast<sluice::rule>(found - sluice::rule_names.begin());
+#endif
   if (given.num_steps == 0 && given.num_seeds == 0) given.num_seeds = 100;
   sluice::simulation::session session(given);
   return given.replay.empty() ? session.run_seeds() : session.run_file();

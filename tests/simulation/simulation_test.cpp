@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -39,6 +40,14 @@ void expect_no_violation(std::uint64_t first_seed, std::uint64_t num_seeds, cove
         return outcome.violations.empty();
       },
       {2, limit});
+}
+
+/// A trace that failed once, as `sluice-simulate --shrink` prints it.
+void expect_no_violation(std::string_view text) {
+  std::string fault;
+  const auto trace = parse(text, fault);
+  ASSERT_TRUE(trace.has_value()) << fault;
+  for (const auto& what : run_apart(*trace, limit).violations) ADD_FAILURE() << what;
 }
 
 // Guards: all invariants of DESIGN section 13, in both schedulings, every policy, chunk factor and group layout, under
@@ -85,6 +94,17 @@ TEST(simulation, traces_are_text) {
     EXPECT_FALSE(parse(text, fault).has_value()) << text;
     EXPECT_EQ(fault, expected);
   }
+}
+
+// Guards: a printed test can be pasted here.
+TEST(simulation, a_printed_test_runs) {
+  const auto body = print_as_test({{}, {{event_kind::submit, {9, 0, 0, 3}}, {event_kind::settle, {}}}}, "seed_1");
+  EXPECT_TRUE(body.starts_with("TEST(simulation, seed_1) {\n  expect_no_violation(R\"(\n")) << body;
+  expect_no_violation(R"(
+engine is_async=1
+submit 9 0 0 3
+settle
+)");
 }
 
 // Guards: shrinking keeps what is needed and nothing else.

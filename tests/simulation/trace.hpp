@@ -36,13 +36,15 @@ enum class event_kind : std::uint8_t {
   wait,           ///< how many times the clock moves, milliseconds each; in between all goes on but copies
   kill_loads,     ///< the load actor ends
   kill_stores,    ///< the store actor ends
+  refuse_compute, ///< the device does not say when the next step has ended
+  older_load,     ///< a boundary names a load that was created before its step
   settle          ///< everything goes on until nothing is left to do
 };
 
-inline constexpr std::array<std::string_view, 20> event_names{
+inline constexpr std::array<std::string_view, 22> event_names{
     "submit",     "abort",       "reset",         "pause",   "sleep", "wake",    "resume", "start_copies",
     "end_copies", "fail_copies", "refuse_copies", "compute", "turns", "turn_of", "starve", "advance",
-    "wait",       "kill_loads",  "kill_stores",   "settle"};
+    "wait",       "kill_loads",  "kill_stores",   "refuse_compute", "older_load", "settle"};
 
 struct event {
   static constexpr std::size_t max_numbers = 6;

@@ -97,6 +97,8 @@ class test_engine {
   void post(sleep_engine command);
   void post(wake_engine command);
   void post(reset_prefix_cache command);  ///< the answer: `last_reset`
+  /// Sends the preemption handler a boundary of nobody's; the answer's code, or none if it was cleared: `last_boundary`.
+  void post(step_boundary boundary);
   /// Posts it and runs until it is answered, without a copy ending. Fails the test when it is not.
   template <class Command>
   control_report carry_out(Command command) {
@@ -163,6 +165,7 @@ class test_engine {
   std::map<request_id, request_params> params;
   std::map<request_id, request_actor> clients;
   std::shared_ptr<std::optional<reset_report>> last_reset = std::make_shared<std::optional<reset_report>>();
+  std::shared_ptr<std::optional<errc>> last_boundary = std::make_shared<std::optional<errc>>();
   std::shared_ptr<std::optional<control_report>> last_control = std::make_shared<std::optional<control_report>>();
 
  private:

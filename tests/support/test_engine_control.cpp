@@ -30,6 +30,22 @@ void ask(test_engine& engine, Command command, std::shared_ptr<std::optional<Ans
   engine.system.spawn<asker, asker_state<Command, Answer>>(engine.scheduler, command, answer);
 }
 
+struct boundary_asker_state {
+  static constexpr const char* name = "boundary asker";
+  boundary_asker_state(asker::pointer self, preemption_handler handler, step_boundary boundary,
+                       std::shared_ptr<std::optional<errc>> answer) {
+    compat::mail(self, std::move(boundary))
+        .request(handler, std::chrono::hours{24})
+        .then([answer](const boundary_cleared&) { *answer = errc::none; },
+              [answer](const caf::error& reason) {
+                *answer = compat::code_of<errc>(reason).value_or(errc::transfer_actor_lost);
+              });
+  }
+  asker::behavior_type make_behavior() {
+    return {[](const client_gone&) {}};
+  }
+};
+
 }  // namespace
 
 void test_engine::post_reset(bool reset_running_requests, bool reset_external) {
@@ -41,5 +57,10 @@ void test_engine::post(pause_engine command) { ask(*this, command, last_control)
 void test_engine::post(resume_engine command) { ask(*this, command, last_control); }
 void test_engine::post(sleep_engine command) { ask(*this, command, last_control); }
 void test_engine::post(wake_engine command) { ask(*this, command, last_control); }
+
+void test_engine::post(step_boundary boundary) {
+  last_boundary = std::make_shared<std::optional<errc>>();
+  system.spawn<asker, boundary_asker_state>(handler, std::move(boundary), last_boundary);
+}
 
 }  // namespace sluice::testing
