@@ -84,12 +84,12 @@ event generator::draw_event() {
     case event_kind::advance: return make(kind, {one_in(3) ? 1000 + below(70'000) : 1 + below(1500)});
     case event_kind::abort:
     case event_kind::end_copies:
-    case event_kind::older_load:
     case event_kind::refuse_copies: return make(kind, {any()});
     case event_kind::resume:
     case event_kind::kill_loads:
     case event_kind::kill_stores:
     case event_kind::refuse_compute:
+    case event_kind::older_load:
     case event_kind::settle: break;
   }
   return make(static_cast<event_kind>(at));

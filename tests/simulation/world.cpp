@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <gtest/gtest-spi.h>
@@ -15,7 +16,9 @@
 #include <support/test_engine.hpp>
 
 #include "boundary_monitor.hpp"
+#include "checking_tier.hpp"
 #include "coverage_counter.hpp"
+#include "table_monitor.hpp"
 
 namespace sluice::simulation {
 
@@ -41,8 +44,11 @@ const std::vector<std::vector<kv_group_spec>>& layouts() {
 /// One simulated engine and what is known of it.
 class world {
  public:
-  explicit world(const setup& setup) : engine_(options(setup)), monitor_(engine_), counter_(engine_) {
-    engine_.system.before_turn = [this] { monitor_.look(); };
+  explicit world(const setup& setup) : engine_(options(setup)), boundaries_monitor_(engine_), tables_monitor_(engine_), counter_(engine_) {
+    engine_.system.before_turn = [this] {
+      boundaries_monitor_.look();
+      tables_monitor_.look();
+    };
   }
 
   ~world() { engine_.system.before_turn = [] {}; }  // the engine, which ends last, settles first
@@ -67,6 +73,7 @@ class world {
         return with_copies(n[0], [&](auto tag) { try_to(engine_.device.complete_copies(tag)); });
       case event_kind::fail_copies: return with_copies(n[0], [&](auto tag) { fail(tag, n[1], n[2]); });
       case event_kind::refuse_copies:
+        ++num_made_to_fail_;
         return expect_ok(engine_.device.refuse_next_copies(n[0] % 2 == 0 ? "load" : "store",
                                                            gpu::error{"enqueue_copies", 5, "drawn", 0}));
       case event_kind::compute: return compute(n[0]);
@@ -94,7 +101,7 @@ class world {
         if (may_kill()) engine_.system.kill(engine_.storer);
         return;
       case event_kind::refuse_compute: return refuse_compute();
-      case event_kind::older_load: return ask_for_older_load(n[0]);
+      case event_kind::older_load: return ask_for_older_load();
       case event_kind::settle: return settle();
     }
   }
@@ -106,7 +113,9 @@ class world {
     }
     EXPECT_EQ(engine_.violations, std::vector<std::string>{});
     EXPECT_EQ(engine_.model.violations(), std::vector<std::string>{});
-    EXPECT_EQ(monitor_.take_faults(), std::vector<std::string>{});
+    EXPECT_EQ(boundaries_monitor_.take_faults(), std::vector<std::string>{});
+    EXPECT_EQ(tables_monitor_.take_faults(), std::vector<std::string>{});
+    check_failures();
     for (const auto& failure : engine_.failures) ADD_FAILURE() << "the engine failed: " << failure.message;
   }
 
@@ -141,9 +150,14 @@ class world {
     options.holds_compute = setup.holds_compute != 0;
     options.model.end_one_in = setup.end_one_in;
     options.is_supervised = true;
-    if (setup.is_arc != 0 && setup.num_host_slots > 0)
-      options.tier = std::make_unique<host_tier_index>(
-          setup.num_host_slots, make_eviction_policy(eviction_policy_kind::arc, setup.num_host_slots));
+    if (setup.num_host_slots > 0) {
+      const auto policy = setup.is_arc != 0 ? eviction_policy_kind::arc : eviction_policy_kind::lru;
+      options.tier = std::make_unique<checking_tier>(
+          std::make_unique<host_tier_index>(setup.num_host_slots, make_eviction_policy(policy, setup.num_host_slots)),
+          checking_tier::hooks{[this] { oldest_tier_epoch_ = engine_.model.mark_epoch_after(last_step_); },
+                               [this](slot_id slot, const chunk_key& key) { check_slot(slot, key); },
+                               [](const std::string& what) { ADD_FAILURE() << what; }});
+    }
     options.adjust = [this, setup](scheduler_config& config) {
       config.preemption_offload = setup.preemption_offload != 0;
       config.order = setup.is_priority != 0 ? scheduling_policy::priority : scheduling_policy::fcfs;
@@ -165,6 +179,28 @@ class world {
 
   static pause_mode mode(std::uint32_t number) {  // aborts are rare
     return number % 8 == 0 ? pause_mode::abort : number % 2 == 0 ? pause_mode::wait : pause_mode::keep;
+  }
+
+  /// After a reset of the tier nothing in it may have been computed before.
+  void check_slot(slot_id slot, const chunk_key& key) {
+    const auto block_bytes = engine_.model.kv(engine_.options.block_size).bytes_per_block;
+    const auto factor = engine_.options.blocks_per_chunk;
+    const auto memory = engine_.tier_memory.view();
+    for (std::uint32_t i = 0; i < factor; ++i) {
+      const std::span block(memory.data + (std::size_t{slot.value} * factor + i) * block_bytes, block_bytes);
+      const auto epoch = engine_.model.oldest_epoch(key.group.value, block);
+      if (!epoch)
+        ADD_FAILURE() << "slot " << slot.value << " became readable with a torn block";
+      else if (*epoch < oldest_tier_epoch_)
+        ADD_FAILURE() << "slot " << slot.value << " became readable with content from before a reset of the tier";
+    }
+  }
+
+  /// Copies fail because they were made to. What an actor that ended had on its stream counts as failed, too.
+  void check_failures() {
+    const auto& totals = engine_.numbers().totals;
+    const auto num_failed = was_killed_ ? 0 : totals.loads_failed + totals.stores_failed;
+    EXPECT_LE(num_failed, num_made_to_fail_) << "transfers failed by themselves";
   }
 
   void submit(const std::array<std::uint32_t, event::max_numbers>& n) {
@@ -214,6 +250,7 @@ class world {
 
   void fail(std::uint64_t tag, std::uint32_t num_good, std::uint32_t how) {
     const auto leaves = how % 2 == 0 ? gpu::manual::bad_copy::torn : gpu::manual::bad_copy::untouched;
+    ++num_made_to_fail_;
     if (!engine_.device.fail_copies(tag, num_good, leaves)) try_to(engine_.device.fail_copies(tag, 0, leaves));
   }
 
@@ -235,6 +272,7 @@ class world {
   bool may_kill() {
     if (num_kills_ == 8) return false;
     ++num_kills_;
+    was_killed_ = true;
     since_kills_ = 0s;
     return true;
   }
@@ -245,8 +283,8 @@ class world {
   }
 
   /// No scheduler sends this: every load keeps its blocks until it has settled. The handler must not rely on that.
-  void ask_for_older_load(std::uint32_t which) {
-    engine_.post(step_boundary{{}, {{{1 + which}, transfer_direction::load, {1}}}, {}});
+  void ask_for_older_load() {
+    engine_.post(step_boundary{{}, {{{0}, transfer_direction::load, {1}}}, {}});
     boundaries_.push_back(engine_.last_boundary);
   }
 
@@ -338,15 +376,19 @@ class world {
 
   std::uint32_t max_model_len_ = 0;
   test_engine engine_;
-  boundary_monitor monitor_;
+  boundary_monitor boundaries_monitor_;
+  table_monitor tables_monitor_;
   coverage_counter counter_;
   std::vector<decltype(test_engine::last_reset)> resets_;
   std::vector<decltype(test_engine::last_control)> controls_;
   std::vector<decltype(test_engine::last_boundary)> boundaries_;
+  std::uint64_t oldest_tier_epoch_ = 0;
   std::uint64_t num_refused_steps_ = 0;
   step_id last_step_;  // opened before the current turn
   std::uint32_t starved_ = 0, num_starved_turns_ = 0;
+  std::uint64_t num_made_to_fail_ = 0;
   int num_kills_ = 0;
+  bool was_killed_ = false;
   std::chrono::nanoseconds since_kills_{0};
 };
 

@@ -47,7 +47,10 @@ void checking_executor::run(const step_batch& batch, const std::vector<sampled_t
                             std::vector<sampled_token>& sampled) {
   std::lock_guard lock(mutex_);
   ++num_steps_;
-  for (; !epoch_ends_.empty() && batch.step > epoch_ends_.front(); epoch_ends_.pop_front()) ++epoch_;
+  for (; !epoch_ends_.empty() && batch.step > epoch_ends_.front().last; epoch_ends_.pop_front()) {
+    ++epoch_;
+    if (!epoch_ends_.front().is_good_later) oldest_good_epoch_ = epoch_;
+  }
   auto entries = batch.entries;
   std::vector<reading> readings;
   readings.reserve(entries.size());
@@ -97,8 +100,8 @@ void checking_executor::read_position(const batch_entry& entry, std::size_t grou
   const auto& known = sequences_[entry.request];
   for (std::size_t i = 0; i < memory_.num_words(group); ++i) {
     const auto raw = memory_.load_word(group, *cursor.block, position, i);
-    const auto word = raw ^ epoch_mask(epoch_);
     const auto expected = word_of(known.chain.at(position), i);
+    const auto word = unmask(raw, expected);
     if (i == 0) state.last_chain = word;
     if (word == expected) continue;
     state.fault = mix(state.fault + word + 1);
@@ -212,9 +215,10 @@ void checking_executor::learn(const batch_entry& entry, std::uint32_t position) 
     block = find_block(entry, g, position, false);
     if (block) raw = memory_.load_word(g, *block, position, 0);
   }
+  for (auto epoch = epoch_ + 1; block && epoch-- > oldest_good_epoch_;)
+    for (token_id token = 0; token < static_cast<token_id>(options_.vocab_size); ++token)
+      if (next_chain(previous, token, position) == (raw ^ epoch_mask(epoch))) return append(known, token);
   const auto found = raw ^ epoch_mask(epoch_);
-  for (token_id token = 0; block && token < static_cast<token_id>(options_.vocab_size); ++token)
-    if (next_chain(previous, token, position) == found) return append(known, token);
   if (block)
     report(entry.request, at(position, *block) + ": expected a continuation of its prefix, found " + hex(found) +
                               describe_content(raw, 0));
@@ -233,6 +237,12 @@ token_id checking_executor::next_token(std::uint64_t fold, const sampling_params
   return draw_token(fold, options_.vocab_size, options_.end_token, options_.end_one_in);
 }
 
+std::uint64_t checking_executor::unmask(std::uint64_t raw, std::uint64_t expected) const {
+  for (auto epoch = epoch_ + 1; epoch-- > oldest_good_epoch_;)
+    if ((raw ^ epoch_mask(epoch)) == expected) return expected;
+  return raw ^ epoch_mask(epoch_);
+}
+
 std::string checking_executor::describe_content(std::uint64_t raw, std::size_t word) const {
   if (violations_.size() >= options_.max_violations) return {};
   for (auto epoch = epoch_ + 1; epoch-- > 0;) {
@@ -241,7 +251,7 @@ std::string checking_executor::describe_content(std::uint64_t raw, std::size_t w
       for (std::size_t position = 0; position < known.chain.size(); ++position)
         if (known.chain[position] == chain)
           return " (content of request " + std::to_string(request.value) + " position " + std::to_string(position) +
-                 (epoch == epoch_ ? ")" : ", of an older epoch)");
+                 (epoch >= oldest_good_epoch_ ? ")" : ", of an older epoch)");
   }
   return raw == 0 ? " (zeros)" : " (unknown content)";
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -77,6 +78,10 @@ class checking_executor : public model_executor {
   void begin_epoch();
   /// The same, from the first step after `last` on: steps in flight may still read what is older.
   void begin_epoch_after(step_id last);
+  /// From the first step after `last` on, content is of a new epoch, but what is older stays good. Returns the epoch.
+  std::uint64_t mark_epoch_after(step_id last);
+  /// The oldest epoch of what stands in a block of `group`, all of which must have been computed; none if it is torn.
+  std::optional<std::uint64_t> oldest_epoch(std::size_t group, std::span<const std::byte> block) const;
 
   /// The right output of a request: `params.max_tokens` tokens, fewer when an end token comes first and is not
   /// ignored. Touches no memory.
@@ -138,6 +143,9 @@ class checking_executor : public model_executor {
   token_id next_token(std::uint64_t fold, const sampling_params& sampling, std::uint32_t output_position,
                       const std::vector<token_id>& tokens, std::size_t num_prompt_tokens) const;
 
+  std::uint64_t end_epoch_after(step_id last, bool is_good_later);
+  /// The word without the mask of the newest good epoch in which it is `expected`; of the current one if there is none.
+  std::uint64_t unmask(std::uint64_t raw, std::uint64_t expected) const;
   std::string describe_content(std::uint64_t raw, std::size_t word) const;
   void report(request_id request, const std::string& what);
 
@@ -147,7 +155,12 @@ class checking_executor : public model_executor {
   mutable std::mutex mutex_;  // guards all below
   checking_memory memory_;
   std::uint64_t epoch_ = 0;
-  std::deque<step_id> epoch_ends_;  // last steps of epochs to come
+  std::uint64_t oldest_good_epoch_ = 0;
+  struct epoch_end {
+    step_id last;
+    bool is_good_later = false;
+  };
+  std::deque<epoch_end> epoch_ends_;  // that are to come
   std::uint64_t num_steps_ = 0;
   std::uint64_t num_verified_ = 0;
   std::unordered_map<request_id, sequence> sequences_;

@@ -56,6 +56,14 @@ std::uint64_t checking_memory::load_word(std::size_t group, block_id block, std:
   return word ^ groups_[group].mask;
 }
 
+std::uint64_t checking_memory::word_of_block(std::size_t group, std::span<const std::byte> block, std::uint32_t position,
+                                            std::size_t index) const {
+  const auto& view = groups_[group];
+  std::uint64_t word = 0;
+  std::memcpy(&word, block.data() + position % view.block_size * view.bytes_per_token + index * word_bytes, word_bytes);
+  return word ^ view.mask;
+}
+
 void checking_memory::store_word(std::size_t group, block_id block, std::uint32_t position, std::size_t index,
                                  std::uint64_t word) {
   word ^= groups_[group].mask;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class checking_memory {
 
   /// Without the mask of the group, with that of the epoch.
   std::uint64_t load_word(std::size_t group, block_id block, std::uint32_t position, std::size_t index) const;
+  /// The same of a block elsewhere, whose bytes are contiguous.
+  std::uint64_t word_of_block(std::size_t group, std::span<const std::byte> block, std::uint32_t position,
+                              std::size_t index) const;
   void store_word(std::size_t group, block_id block, std::uint32_t position, std::size_t index, std::uint64_t word);
 
  private:

@@ -29,12 +29,43 @@ void checking_executor::script(std::vector<token_id> prompt, forced_tokens force
 
 void checking_executor::begin_epoch_after(step_id last) {
   std::lock_guard lock(mutex_);
-  if (epoch_ends_.empty() || epoch_ends_.back() < last) epoch_ends_.push_back(last);
+  end_epoch_after(last, false);
+}
+
+std::uint64_t checking_executor::mark_epoch_after(step_id last) {
+  std::lock_guard lock(mutex_);
+  return end_epoch_after(last, true);
+}
+
+std::uint64_t checking_executor::end_epoch_after(step_id last, bool is_good_later) {
+  if (epoch_ends_.empty() || epoch_ends_.back().last < last)
+    epoch_ends_.push_back({last, is_good_later});
+  else
+    epoch_ends_.back().is_good_later = epoch_ends_.back().is_good_later && is_good_later;
+  return epoch_ + epoch_ends_.size();
+}
+
+std::optional<std::uint64_t> checking_executor::oldest_epoch(std::size_t group, std::span<const std::byte> block) const {
+  std::lock_guard lock(mutex_);
+  auto oldest = epoch_;
+  for (std::uint32_t position = 0; position < memory_.block_size(group); ++position) {
+    const auto is_of = [&](std::uint64_t epoch) {
+      const auto chain = [&](std::size_t i) {
+        return chain_of(memory_.word_of_block(group, block, position, i) ^ epoch_mask(epoch), i);
+      };
+      return chain(0) == chain(1);
+    };
+    auto epoch = epoch_;
+    while (epoch > 0 && !is_of(epoch)) --epoch;
+    if (!is_of(epoch)) return std::nullopt;
+    oldest = std::min(oldest, epoch);
+  }
+  return oldest;
 }
 
 void checking_executor::begin_epoch() {
   std::lock_guard lock(mutex_);
-  ++epoch_;
+  oldest_good_epoch_ = ++epoch_;
 }
 
 std::vector<token_id> checking_executor::reference(const request_params& params) const {
