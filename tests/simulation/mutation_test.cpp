@@ -40,7 +40,7 @@ constexpr mutation mutations[] = {
     {rule::wait_for_joined_loads, 5'000, "content of request"},
     {rule::order_loads_after_steps, 20'000, "unknown content"},
     {rule::match_attempts, 5'000, "num_dispatched_tokens"},
-    {rule::unpin_withdrawn, 5'000, "slots are pinned although nothing is in flight"},
+    {rule::unpin_withdrawn, 20'000, "slots are pinned although nothing is in flight"},
     {rule::quarantine_given_up, 5'000, "was given up and touches a block that is not quarantined"},
     {rule::compute_last_token, 5'000, "written while another request"},
     {rule::wait_for_own_stores, 20'000, "while a store of its own is unsettled"},
